@@ -1,0 +1,104 @@
+"""The seam to language models: next-token scores of many prompts that all receive the same tokens."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.errors import ModelUnfit
+
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A user turn in three parts that are tokenised apart, so that `before` is shared and read once.
+
+    Attributes:
+        before: the instruction, the same for many prompts.
+        body: what differs: one document.
+        after: what closes the turn, the same for many prompts.
+        reply: the beginning of the model's own turn, already spoken.
+    """
+
+    before: str
+    body: str = ""
+    after: str = ""
+    reply: str = ""
+
+
+class Readings(ABC):
+    """Prompts that a model has read, ready to be opened as often as wanted."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+
+class Session(ABC):
+    """Rows that go on from their prompts in lock-step. A row never depends on the other rows."""
+
+    rows: int
+
+    @abstractmethod
+    def scores(self, vocabulary: Sequence[int] | None = None) -> Scores:
+        """Return next-token scores (logits), float32 of shape (rows, |vocabulary|), or over all token ids."""
+
+    @abstractmethod
+    def push(self, tokens: Sequence[int]) -> None:
+        """Append the same tokens to every row."""
+
+
+class LanguageModel(ABC):
+    """A language model behind the seam.
+
+    Attributes:
+        name: what a certificate calls it.
+        capabilities: "scores" (private prediction) and "generate" (free text).
+    """
+
+    name: str
+    capabilities: frozenset[str]
+
+    def need(self, capability: str) -> None:
+        """Raise ModelUnfit when the capability is missing; call it before anything is spent."""
+        if capability not in self.capabilities:
+            what = {"scores": "next-token scores, which private prediction needs"}.get(capability, capability)
+            raise ModelUnfit(self.name, what, "choose a local model, such as --lm smollm2")
+
+    # -- tokens (only with "scores") --------------------------------------------------------------------------
+    vocabulary_size: int = 0
+    stop_tokens: frozenset[int] = frozenset()
+    """Tokens that end a text or a turn."""
+
+    def encode(self, text: str) -> list[int]:
+        """Return the token ids of a text, without special tokens."""
+        raise ModelUnfit(self.name, "tokens", "choose a local model")
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of token ids, special tokens left out."""
+        raise ModelUnfit(self.name, "tokens", "choose a local model")
+
+    # -- scores -----------------------------------------------------------------------------------------------
+    def read(self, prompts: Sequence[Prompt]) -> Readings:
+        """Read prompts; what is returned may be opened many times."""
+        raise ModelUnfit(self.name, "next-token scores", "choose a local model")
+
+    def open(self, readings: Readings | Sequence[Prompt], rows: Sequence[int] | None = None) -> Session:
+        """Open a session on all readings, or on the given rows of them. Zero rows are allowed."""
+        raise ModelUnfit(self.name, "next-token scores", "choose a local model")
+
+    def rows_independent(self) -> bool:
+        """Say whether a row's scores are equal bit for bit whatever the other rows are, by trying it here."""
+        raise ModelUnfit(self.name, "next-token scores", "choose a local model")
+
+    # -- text -------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def generate(self, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = ()) -> list[str]:
+        """Return the greedy continuation of each prompt (its reply not repeated), cut before any stop string.
+
+        Each continuation depends on its own prompt alone.
+        """
