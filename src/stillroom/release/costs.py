@@ -1,0 +1,39 @@
+"""From a plan to the events it pays for: the one derivation, used to reserve and again to verify."""
+
+from __future__ import annotations
+
+import math
+
+from stillroom.privacy.events import Event, Gaussian, NoisyMax, ThresholdedGaussian
+from stillroom.release.schema import PlanRecord
+
+
+def events_of(plan: PlanRecord) -> tuple[Event, ...]:
+    """Return every event of a release made by this plan, per unit (Theorem 1 of arXiv 2510.06719, extended).
+
+    Steps inside topics are charged L times: a unit is in at most L topics, with one document and in one part of
+    each, and which ones follows from the unit and released words alone (overlapping parallel composition).
+    """
+    words, topics, text = plan.keywords, plan.topics, plan.text
+    joins = topics.per_unit
+    events: list[Event] = []
+    if words.threshold is None:
+        events.append(Gaussian("keywords", math.sqrt(words.per_unit), words.sigma))
+    else:
+        events.append(ThresholdedGaussian("keywords", words.per_unit, words.sigma, words.threshold))
+    if topics.size_sigma is not None:
+        events.append(Gaussian("topic sizes", math.sqrt(joins), topics.size_sigma))
+    if plan.cokeywords is not None:
+        co = plan.cokeywords
+        events.append(Gaussian("co-keywords", math.sqrt(co.per_unit), co.sigma, times=joins))
+    if plan.cut is not None:
+        events.append(Gaussian("topic mean", 1.0, plan.cut.mean_sigma, times=joins))
+        # Counts move by at most 1 either way: range 2, and scale 2/ε_θ, which is ε_θ²/8.
+        events.append(NoisyMax("similarity cut", 2.0, 2.0 / plan.cut.epsilon_theta, times=joins))
+    events.append(NoisyMax("text", float(text.levels), vote_scale(plan), times=joins * text.draws))
+    return tuple(events)
+
+
+def vote_scale(plan: PlanRecord) -> float:
+    """Return the Gumbel scale in votes: one vote is worth 2c/levels, so τ is τ·levels/2c votes."""
+    return plan.text.temperature * plan.text.levels / (2 * plan.text.clip)
