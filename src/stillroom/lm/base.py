@@ -83,12 +83,19 @@ class LanguageModel(ABC):
         raise ModelUnfit(self.name, "tokens", "choose a local model")
 
     # -- scores -----------------------------------------------------------------------------------------------
-    def read(self, prompts: Sequence[Prompt]) -> Readings:
-        """Read prompts; what is returned may be opened many times."""
+    def read(self, prompts: Sequence[Prompt], body_tokens: int = 192) -> Readings:
+        """Read prompts that share `before`; what is returned may be opened many times.
+
+        A body is cut after `body_tokens` tokens. Nothing a row gives later depends on the other prompts.
+        """
         raise ModelUnfit(self.name, "next-token scores", "choose a local model")
 
-    def open(self, readings: Readings | Sequence[Prompt], rows: Sequence[int] | None = None) -> Session:
-        """Open a session on all readings, or on the given rows of them. Zero rows are allowed."""
+    def open(self, readings: Readings, rows: Sequence[int] | None = None, *, public: bool = False) -> Session:
+        """Open a session on all readings, or on the given rows of them. Zero rows are allowed.
+
+        Shapes are fixed and public, whatever the number and length of the rows; only where `public` says that
+        the prompts are public may they follow them.
+        """
         raise ModelUnfit(self.name, "next-token scores", "choose a local model")
 
     def rows_independent(self) -> bool:

@@ -1,0 +1,53 @@
+"""Greedy text from a local model: every row goes its own way, in the same fixed shapes as private prediction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stillroom.lm.base import Prompt
+
+if TYPE_CHECKING:
+    from stillroom.lm.huggingface import HuggingFaceLM
+
+
+def generate(lm: HuggingFaceLM, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = (),
+             body_tokens: int = 2048) -> list[str]:
+    """Return the greedy continuation of each prompt, cut before any stop string."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for i, prompt in enumerate(prompts):
+        groups[prompt.before].append(i)
+    texts = [""] * len(prompts)
+    for members in groups.values():
+        for i, text in zip(members, _group(lm, [prompts[i] for i in members], max_tokens, stop, body_tokens),
+                           strict=True):
+            texts[i] = text
+    return texts
+
+
+def _group(lm: HuggingFaceLM, prompts: list[Prompt], max_tokens: int, stop: Sequence[str],
+           body_tokens: int) -> list[str]:
+    torch = lm.torch
+    session = lm.open(lm.read(prompts, body_tokens), public=len(prompts) == 1)
+    texts: list[str] = []
+    for block in session.blocks:
+        said: list[list[int]] = [[] for _ in range(block.count)]
+        done = [False] * block.count
+        for step in range(max_tokens):
+            best = lm.head(block.hidden, None).argmax(axis=1)
+            for i in range(block.count):
+                if not done[i]:
+                    said[i].append(int(best[i]))
+                    ended = int(best[i]) in lm.stop_tokens
+                    done[i] = ended or any(s in lm.decode(said[i]) for s in stop)
+            if all(done) or step == max_tokens - 1:
+                break
+            block.push(torch.tensor(best, dtype=torch.long, device=lm.device)[:, None])
+        texts.extend(_cut(lm.decode([t for t in row if t not in lm.stop_tokens]), stop) for row in said)
+    return texts
+
+
+def _cut(text: str, stop: Sequence[str]) -> str:
+    ends = [text.find(s) for s in stop if s in text]
+    return text[: min(ends)] if ends else text
