@@ -255,10 +255,10 @@ class Ledger:
             raise LedgerMismatch(self.path, "population", repr(state.population), repr(population))
 
     def _afford(self, entries: Sequence[Entry], asked: Cost) -> None:
-        state = chain.state(entries)
         spent = chain.spent(entries)
-        if chain.within(spent + asked, state.epsilon, state.delta):
+        if chain.within(spent + asked, entries[0].epsilon, entries[0].delta):
             return
+        state = chain.state(entries)
         raise LedgerEmpty(
             asked_rho=asked.rho,
             # With the asked δ_ps taken off as well, so that left is what these events could have had.
