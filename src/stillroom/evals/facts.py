@@ -18,11 +18,13 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-STOP_WORDS = frozenset(
-    "a an the of in on at to for from with without and or but by as is are was be been this that these those his her "
-    "their its my your our when while after before during under over upon into than then very some any".split()
-)
 _WORD = re.compile(r"[^\W_]+")
+STOP_WORDS = frozenset(
+    _WORD.findall(
+        "a an the of in on at to for from with without and or but by as is are was be been this that these those his "
+        "her their its my your our when while after before during under over upon into than then very some any"
+    )
+)
 _DIGIT_RUN = re.compile(r"\d(?:[\s().+/\-]{0,3}\d)*")
 _NUMERIC = 5  # a canary with so many digits is compared by its digits
 _LONG = 8  # so many letters in a row do not come up by chance
@@ -168,17 +170,13 @@ def canaries_found(texts: Iterable[str], canaries: Iterable[str]) -> int:
     whatever separates them. Others are found as whole words; from eight letters on also inside longer words and
     with their spaces or hyphens moved, because a leak is no less one for being spelt carelessly.
     """
-    wanted = tuple(dict.fromkeys(canaries))
+    wanted = [(canary, _digits(canary), words(canary)) for canary in dict.fromkeys(canaries)]
     found: set[str] = set()
     for text in texts:
-        plain = unicodedata.normalize("NFKC", text).casefold()
-        spoken = _WORD.findall(plain)
+        spoken = words(text)
         squeezed = "".join(spoken)
-        runs = [_digits(run) for run in _DIGIT_RUN.findall(plain)]
-        for canary in wanted:
-            if canary in found:
-                continue
-            digits, parts = _digits(unicodedata.normalize("NFKC", canary)), words(canary)
+        runs = [_digits(run) for run in _DIGIT_RUN.findall(unicodedata.normalize("NFKC", text))]
+        for canary, digits, parts in wanted:
             if len(digits) >= _NUMERIC:
                 hit = any(digits in run for run in runs)
             else:
@@ -190,15 +188,15 @@ def canaries_found(texts: Iterable[str], canaries: Iterable[str]) -> int:
 
 
 def _digits(text: str) -> str:
-    return "".join(character for character in text if character.isdecimal())
+    return "".join(each for each in unicodedata.normalize("NFKC", text) if each.isdecimal())
 
 
-def _adjacent(spoken: Sequence[str], parts: Sequence[str]) -> bool:
-    size = len(parts)
-    return any(list(spoken[at : at + size]) == list(parts) for at in range(len(spoken) - size + 1))
+def _adjacent(spoken: list[str], parts: list[str]) -> bool:
+    size, first = len(parts), parts[0]
+    return any(word == first and spoken[at : at + size] == parts for at, word in enumerate(spoken))
 
 
-def _within(spoken: Sequence[str], parts: Sequence[str]) -> bool:
+def _within(spoken: list[str], parts: list[str]) -> bool:
     if not parts:
         return False
     last = parts[-1]

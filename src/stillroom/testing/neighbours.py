@@ -53,7 +53,9 @@ def additions(documents: Iterable[Document]) -> Iterator[Neighbour]:
     all_ = tuple(documents)
     for name, added in _awkward(all_).items():
         yield Neighbour(f"with {name}", ADDED_UNIT, Documents(all_ + added), removed=False)
-    yield Neighbour("with a long note, first", ADDED_UNIT, Documents(_awkward(all_)["a long note"] + all_), removed=False)
+    yield Neighbour(
+        "with a long note, first", ADDED_UNIT, Documents(_awkward(all_)["a long note"] + all_), removed=False
+    )
 
 
 def neighbours(documents: Iterable[Document]) -> Iterator[Neighbour]:

@@ -7,26 +7,31 @@ from dataclasses import dataclass
 
 from stillroom.errors import BadOption
 
-WOMEN = (
+
+def _each(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+WOMEN = _each(
     "Adele Agnes Amara Annika Beatriz Bridget Carmen Celeste Dagmar Daphne Eleni Esther Farida Frances Gudrun Helga "
     "Imogen Ingrid Joanna Katya Leonie Lucinda Malika Marguerite Nadia Noemi Odile Paloma Renata Rosalind Saskia "
     "Sunniva Tamsin Ursula Valentina Winifred Yasmin Zuzana"
-).split()
-MEN = (
+)
+MEN = _each(
     "Abel Alaric Anselm Bartholomew Benedict Bruno Casimir Cedric Dimitri Edmund Emeka Fergus Florian Gareth Gustav "
     "Hamish Henrik Ivor Jasper Joachim Kenji Konrad Lambert Leopold Marek Matthias Nikolai Osman Percival Quentin "
     "Rafael Rupert Sanjay Stellan Tobias Ulrich Viktor Wilfred"
-).split()
-# Every beginning fits every ending, and no joined name is an English word: a name found in a released text
-# is then a leak and not a coincidence.
-BEGINNINGS = (
-    "Ask Bern Brand Cald Corv Dorn Elst Fald Garv Grims Hald Hask Ild Jorv Kest Korb Lind Lorm Marv Nord Olv Osk Pell "
-    "Quist Rand Rosk Sald Sorn Tarn Thorv Ulv Vand Vest Wend Yarv Zell"
-).split()
-ENDINGS = (
+)
+# Every beginning fits every ending, no joined name is an English word, and none stands inside another: a name found in
+# a released text is then a leak and not a coincidence.
+BEGINNINGS = _each(
+    "Asp Bern Brand Cald Corv Dorn Elst Fald Garv Grims Hald Hask Ild Jorv Kest Korb Lind Lorm Marv Nord Olv Ott Pell "
+    "Quist Rusk Rosk Sald Sorn Tarn Thorv Ulv Vand Vest Wend Yarv Zell"
+)
+ENDINGS = _each(
     "acek ahl ander ardsen aros asco avel eford elli enko erby erud escu etti iakos ieux ingham inski olai omer "
     "onsen oury ovic unga"
-).split()
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,8 @@ def people(count: int, random: random.Random) -> list[Person]:
     random.shuffle(lasts)
     firsts = [(name, True) for name in WOMEN] + [(name, False) for name in MEN]
     phones = random.sample(range(1000, 10000), count)
-    records = random.sample(range(100000, 1000000), count)
+    # From 600000 on, because smaller ones may stand within the digits of a phone number (555-0[100-123]4).
+    records = random.sample(range(600000, 1000000), count)
     patients = random.sample(range(0x10000, 0x100000), count)
     found: list[Person] = []
     names: set[str] = set()
