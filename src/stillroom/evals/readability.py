@@ -1,0 +1,115 @@
+"""Whether texts read like the public model's own: mean log-likelihood inside the range of what it writes freely.
+
+A text below the range is gibberish to the model; one above it repeats itself. Reference texts are the model's
+continuations of public prompts about invented topics, because released texts too are about names the model has
+never met. Reference and judged texts are scored alike: after one neutral prompt, at most `max_tokens` tokens of each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stillroom.errors import BadOption
+from stillroom.lm.base import LanguageModel, Prompt
+
+NEUTRAL = Prompt("Write a short note.")
+MAX_TOKENS = 60
+FORMS = (
+    "Write one short note of a doctor about a patient who has {0} and is given {1}.",
+    "Write two sentences of a clinic note that names the diagnosis {0}, the treatment {1} and a few symptoms.",
+    "Fill in, one line each, for a made-up patient with {0} who is treated with {1}: Diagnosis, Treatment, Symptoms.",
+    "Write a short letter of a nurse who explains {0} and its treatment {1} to a patient.",
+)
+# Invented for this file alone. They stand in no made-up collection of stillroom, and must not.
+TOPICS = (
+    ("Abdorinthia", "Vesquil Salve"),
+    ("Cremolaxis", "Otrevin Pearls"),
+    ("Drevonitis", "Salmurex Tincture"),
+    ("Elquathosis", "Bintorel Sachets"),
+    ("Gramvelia", "Pascurin Balm"),
+)
+
+
+@dataclass(frozen=True)
+class Readability:
+    """How many texts read like the model's own.
+
+    Attributes:
+        share: of the texts, in [0, 1]; 0 for no texts.
+        low, high: the range of the references, mean natural log-likelihood a token.
+        means: of each text; minus infinity for one without tokens.
+        references: of each reference text.
+    """
+
+    share: float
+    low: float
+    high: float
+    means: tuple[float, ...]
+    references: tuple[float, ...]
+
+
+def reference_prompts(count: int = 20) -> list[Prompt]:
+    """Return the public prompts that the model answers freely, at most 20, each a different form and topic."""
+    pairs = [(form, topic) for form in FORMS for topic in TOPICS]
+    if not 2 <= count <= len(pairs):
+        raise BadOption("count", count, f"between 2 and {len(pairs)}")
+    return [Prompt(form.format(*topic)) for form, topic in pairs[:count]]
+
+
+def mean_log_likelihood(text: str, lm: LanguageModel, prompt: Prompt = NEUTRAL, max_tokens: int = MAX_TOKENS) -> float:
+    """Return the mean natural log-likelihood a token of a text as a reply to a prompt; −inf without tokens.
+
+    Args:
+        text: white space around it is ignored.
+        lm: needs the capability "scores".
+        max_tokens: only so many tokens from the start count; one step of the model for each.
+    """
+    tokens = lm.encode(text.strip())[:max_tokens]
+    if not tokens:
+        return -math.inf
+    session = lm.open([prompt])
+    total = 0.0
+    for at, token in enumerate(tokens):
+        scores = session.scores()[0].astype(np.float64)
+        highest = float(scores.max())
+        total += float(scores[token]) - highest - math.log(float(np.exp(scores - highest).sum()))
+        if at + 1 < len(tokens):
+            session.push([token])
+    return total / len(tokens)
+
+
+def readable(
+    texts: Sequence[str],
+    lm: LanguageModel,
+    references: Sequence[Prompt] | None = None,
+    prompt: Prompt = NEUTRAL,
+    max_tokens: int = MAX_TOKENS,
+) -> Readability:
+    """Return the share of texts whose mean log-likelihood lies within the range of the model's own free texts.
+
+    Args:
+        texts: released texts.
+        lm: the public model; needs "scores" and "generate".
+        references: public prompts for its free texts, two at least (default `reference_prompts()`).
+        prompt: after which every text is scored.
+        max_tokens: of each text that is scored, and of each reference.
+
+    Raises:
+        ModelUnfit: the model lacks a capability.
+        BadOption: fewer than two reference texts with tokens.
+    """
+    lm.need("scores")
+    lm.need("generate")
+    asked = list(references) if references is not None else reference_prompts()
+    own = [mean_log_likelihood(text, lm, prompt, max_tokens) for text in lm.generate(asked, max_tokens)]
+    own = [mean for mean in own if mean > -math.inf]
+    if len(own) < 2:
+        raise BadOption("the number of reference texts", len(own), "at least 2: give prompts that the model answers")
+    low, high = min(own), max(own)
+    means = tuple(mean_log_likelihood(text, lm, prompt, max_tokens) for text in texts)
+    share = sum(low <= mean <= high for mean in means) / (len(means) or 1)
+    return Readability(share=share, low=low, high=high, means=means, references=tuple(own))
