@@ -1,0 +1,101 @@
+"""Public forms: what a released text looks like, fixed before private data is read.
+
+Free text spends its draws on wording, where documents disagree; a form spends them on facts, where they agree.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from stillroom.errors import BadOption, FileFormat, UnknownName
+from stillroom.lm.base import LanguageModel, Prompt
+from stillroom.release.schema import Form, Slot
+
+MOST_SLOTS = 8
+
+
+def _form(name: str, about: str, **slots: int) -> Form:
+    lines = tuple(Slot(label=label.replace("_", " "), draws=draws) for label, draws in slots.items())
+    return Form(name=name, about=about, slots=lines)
+
+
+FORMS: Mapping[str, Form] = {
+    "clinic": _form("clinic", "clinic note", Diagnosis=6, Treatment=6, Symptoms=14),
+    "tickets": _form("tickets", "support ticket", Product=6, Problem=12, Solution=12),
+    "reviews": _form("reviews", "review", Item=8, Liked=10, Disliked=10),
+    "hr": _form("hr", "personnel case", Matter=8, Cause=10, Outcome=10),
+}
+"""Forms that stillroom ships."""
+
+
+def form_of(value: str) -> Form:
+    """Return a form from a shipped name, a TOML file, or "Label: draws, Label: draws".
+
+    Raises UnknownName, FileFormat or BadOption.
+    """
+    if value in FORMS:
+        return FORMS[value]
+    if value.endswith(".toml"):
+        return _from_file(Path(value))
+    if ":" not in value:
+        raise UnknownName("form", value, [*FORMS, "FILE.toml", "'Label: draws, Label: draws'"])
+    slots = []
+    for part in value.split(","):
+        label, _, draws = part.strip().rpartition(":")
+        if not label or not draws.strip().isdigit():
+            raise BadOption("--form", repr(part.strip()), "a slot such as 'Diagnosis: 8', with a number of tokens")
+        slots.append({"label": label.strip(), "draws": int(draws)})
+    return _checked("--form", {"name": "own", "slots": slots})
+
+
+def _from_file(path: Path) -> Form:
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as missing:
+        raise UnknownName("form", str(path), [*FORMS]) from missing
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as wrong:
+        raise FileFormat(path, "it is not a TOML form with name and [[slots]] of label and draws") from wrong
+    record.setdefault("name", path.stem)
+    return _checked(str(path), record)
+
+
+def _checked(where: str, record: dict[str, object]) -> Form:
+    try:
+        form = Form.model_validate(record)
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        place = ".".join(str(p) for p in first["loc"])
+        raise BadOption(where, f"wrong at {place or 'the top'}", f"a form ({first['msg']})") from wrong
+    labels = [slot.label.lower() for slot in form.slots]
+    if len(set(labels)) < len(labels):
+        raise BadOption(where, "a form with a label twice", "one with different labels")
+    return form
+
+
+PROPOSAL = (
+    "Task: {task}\n\nA short record is to be filled in from each document for this task. "
+    "List three to five field names, one a line, one or two words each.\n"
+)
+
+
+def propose(task: str, lm: LanguageModel, draws: int = 30) -> Form:
+    """Return a form that the model proposes from the public task sentence alone.
+
+    Labels that are no plain words are left out; without any the form is one line, "Summary". The user sees the
+    form before anything is spent, and it goes into the certificate.
+    """
+    said = lm.generate([Prompt(PROPOSAL.format(task=task), reply="1. ")], 60)[0]
+    labels: list[str] = []
+    for line in said.splitlines():
+        label = re.sub(r"^[\s\d.)*\-•]+", "", line).split(":")[0].strip(" *_.")
+        good = re.fullmatch(r"[A-Za-z][A-Za-z ]{2,28}", label) and len(label.split()) <= 3
+        if good and label.lower() not in {known.lower() for known in labels}:
+            labels.append(label[0].upper() + label[1:].lower())
+    labels = labels[:5] or ["Summary"]
+    share = max(4, draws // len(labels))
+    return Form(name="proposed", slots=tuple(Slot(label=label, draws=share) for label in labels))

@@ -1,0 +1,47 @@
+"""The DP histogram of keywords: which words a release may speak of.
+
+The K words of a unit, listed and unlisted together, are one vector (rule 15): every listed word gets noise, also those
+nobody has; an unlisted word shows only strictly above the threshold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from stillroom.distil.keywords import bound
+from stillroom.lexicon import WordList
+from stillroom.privacy.noise import Noise
+from stillroom.release.schema import KeywordPlan, Word
+
+
+def released_words(keywords: Iterable[Iterable[str]], plan: KeywordPlan, known: WordList, noise: Noise
+                   ) -> tuple[Word, ...]:
+    """Return the R words of highest noisy count, ties by word; one draw of noise.
+
+    Args:
+        keywords: what an extractor returned for each unit; bounded here to K distinct words a unit (rule 16).
+    """
+    listed = np.zeros(len(known), dtype=np.float64)
+    unlisted: Counter[str] = Counter()
+    for returned in keywords:
+        for word in bound(returned, plan.per_unit):
+            at = known.index.get(word)
+            if at is not None:
+                listed[at] += 1.0
+            elif plan.threshold is not None:
+                unlisted[word] += 1
+    counts, above = noise.histogram(
+        listed, {word: float(n) for word, n in unlisted.items()}, keys=plan.per_unit, sigma=plan.sigma,
+        threshold=plan.threshold,
+    )
+    found = [Word(word=known.words[i], count=float(counts[i]), listed=True) for i in _largest(counts, plan.released)]
+    found += [Word(word=word, count=float(count), listed=False) for word, count in above.items()]
+    found.sort(key=lambda w: (-w.count, w.word))
+    return tuple(w for w in found[: plan.released] if w.count >= plan.least_count)
+
+
+def _largest(counts: np.ndarray[tuple[int], np.dtype[np.float64]], n: int) -> list[int]:
+    return [int(i) for i in np.lexsort((np.arange(len(counts)), -counts))[:n]]

@@ -1,0 +1,120 @@
+"""Which tokens may be drawn next, and with which prior: functions of public things and the released prefix alone.
+
+Public are the model's scores of the public row, the words released for the topic, and the public word list. Rule 22:
+candidates and prior are fixed before private scores are asked for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stillroom.distil.votes import Votes, prior_votes
+from stillroom.lexicon import WordList, protected
+from stillroom.lm.base import LanguageModel, Scores
+
+SHORTEST = 2
+"""Letters of a word that must stand before it may be completed."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Token ids that may be drawn, in a public order, and which of them ends the slot (None: none does)."""
+
+    tokens: tuple[int, ...]
+    stop: int | None
+
+
+@dataclass
+class Spelling:
+    """How the released words of a topic are spelt in tokens, and what may follow inside one.
+
+    Args:
+        lm: the model whose tokens they are.
+        words: released words, lower case.
+        known: the public word list; a prefix that starts a word of it is never taken for a released word.
+    """
+
+    lm: LanguageModel
+    words: Sequence[str]
+    known: WordList
+    _spelt: dict[tuple[int, ...], str] = field(default_factory=dict)
+    _sorted: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._sorted = tuple(sorted(self.known.words))
+        for word in self.words:
+            for form in (word, word[:1].upper() + word[1:]):
+                self._spelt[tuple(self.lm.encode(" " + form))] = word
+
+    def first_tokens(self) -> set[int]:
+        """Return the tokens with which released words begin."""
+        return {tokens[0] for tokens in self._spelt if tokens}
+
+    def following(self, said: Sequence[int]) -> set[int]:
+        """Return the tokens that go on with a released word, where the last word said is the beginning of one."""
+        found = set()
+        for tokens in self._spelt:
+            for n in range(1, len(tokens)):
+                if tuple(said[-n:]) == tokens[:n] and len(said) >= n:
+                    found.add(tokens[n])
+        return found
+
+    def ending(self, said: Sequence[int]) -> tuple[int, ...] | None:
+        """Return the tokens that complete the last word, when only one released word can be meant.
+
+        Unambiguous is a beginning of one released word that begins no word of the public list; a word that is
+        protected (drug, dose, laboratory: PRIVACY and DESIGN §4) is never completed.
+        """
+        matches: dict[str, tuple[int, ...]] = {}
+        for tokens, word in self._spelt.items():
+            for n in range(1, len(tokens)):
+                if len(said) >= n and tuple(said[-n:]) == tokens[:n]:
+                    matches.setdefault(word, tokens[n:])
+        fragment = self.fragment(said)
+        if len(matches) != 1 or len(fragment) < SHORTEST or self.begins_known(fragment):
+            return None
+        ((word, rest),) = matches.items()
+        return None if protected(word) else rest
+
+    def inside(self, said: Sequence[int]) -> bool:
+        """Say whether the last word can only go on as a released one, none of them protected."""
+        fragment = self.fragment(said)
+        if len(fragment) < SHORTEST or self.begins_known(fragment) or not self.following(said):
+            return False
+        return not any(protected(word) for word in self.words if word.startswith(fragment))
+
+    def fragment(self, said: Sequence[int]) -> str:
+        """Return the letters since the last blank, lower case."""
+        text = self.lm.decode(said)
+        return text.rsplit(None, 1)[-1].lower() if text and not text[-1].isspace() else ""
+
+    def begins_known(self, fragment: str) -> bool:
+        """Say whether a word of the public list begins like this."""
+        at = bisect_left(self._sorted, fragment)
+        return at < len(self._sorted) and self._sorted[at].startswith(fragment)
+
+
+def topmost(scores: Scores, k: int) -> list[int]:
+    """Return the ids of the k best public scores, best first, ties by id."""
+    order = np.lexsort((np.arange(len(scores)), -scores.astype(np.float64)))
+    return [int(i) for i in order[:k]]
+
+
+def log_prior(scores: Scores, floor: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return log((1 − λ) p + λ/m) over the m candidates, p the softmax of the public row's scores on them."""
+    values = scores.astype(np.float64)
+    values = np.exp(values - values.max())
+    probability = values / values.sum()
+    result: np.ndarray[tuple[int], np.dtype[np.float64]] = np.log((1 - floor) * probability + floor / len(probability))
+    return result
+
+
+def prior_on_grid(scores: Scores, floor: float | None, clip: float, levels: int) -> Votes:
+    """Return the prior of the candidates in votes; zero without a floor."""
+    if floor is None:
+        return np.zeros(len(scores), np.int64)
+    return prior_votes(log_prior(scores, floor), clip, levels)

@@ -1,0 +1,61 @@
+"""A row's scores become integer votes, so that what one document moves is exact.
+
+Source: clipping of DP-SynRAG (arXiv 2510.06719, step 4), as integers; the range of a row's votes is 0..levels, worth
+2c/levels each, so a token costs (2c/τ)²/8 = c²/2τ² whatever the model says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from stillroom.lm.base import Scores
+
+Votes = npt.NDArray[np.int64]
+
+
+def one_sided(scores: Scores, levels: int) -> Votes:
+    """Return votes round-down(levels · p_i / max p) of shape (rows, candidates), 0..levels.
+
+    A row with NaN, or with no finite score at all, votes 0 everywhere; −∞ votes 0.
+    """
+    share = _relative(scores)
+    return np.floor(share * levels).astype(np.int64)
+
+
+def centred(scores: Scores, levels: int, clip: float) -> Votes:
+    """Return the paper's votes, shifted by +c to be one-sided, of shape (rows, candidates), 0..levels.
+
+    e = exp(l)/max; centred e − (max + min)/2; scaled by min(1, c/‖·‖∞); ‖·‖∞ = (1 − min)/2 is at most ½, so a clip
+    above ½ has no effect and is refused by the plan. The shift is the same for all candidates: the softmax keeps.
+    """
+    share = _relative(scores)
+    live = share.max(axis=1, keepdims=True, initial=0.0) > 0
+    low = share.min(axis=1, keepdims=True, initial=1.0)
+    half = (1.0 - low) / 2
+    factor = np.minimum(1.0, clip / np.maximum(half, 1e-12))
+    value = (share - (1.0 + low) / 2) * factor + clip
+    votes = np.floor(value * (levels / (2 * clip)))
+    return np.where(live, np.clip(votes, 0, levels), 0).astype(np.int64)
+
+
+def _relative(scores: Scores) -> npt.NDArray[np.float64]:
+    """Return p_i / max p of each row in float64; rows that cannot be read are zero."""
+    rows = np.asarray(scores, dtype=np.float64)
+    readable = ~np.isnan(rows).any(axis=1, keepdims=True) & ~np.isposinf(rows).any(axis=1, keepdims=True)
+    top = rows.max(axis=1, keepdims=True, initial=-np.inf)
+    readable &= np.isfinite(top)
+    with np.errstate(invalid="ignore", under="ignore"):
+        share = np.exp(np.where(readable, rows - np.where(readable, top, 0.0), -np.inf))
+    return share
+
+
+def tally(votes: Votes) -> Votes:
+    """Return the sum of the votes over rows as int64, exact and without order."""
+    total: Votes = votes.sum(axis=0, dtype=np.int64)
+    return total
+
+
+def prior_votes(log_probability: npt.NDArray[np.float64], clip: float, levels: int) -> Votes:
+    """Return the public prior on the vote grid: round(log p / (2c/levels)). Public, so it costs nothing."""
+    return np.rint(log_probability * (levels / (2 * clip))).astype(np.int64)
