@@ -1,0 +1,207 @@
+"""Keywords of a unit: at most K words that say what its documents are about, from these documents alone.
+
+No extractor sees another unit, and none is trusted: whatever it returns goes through `bound` before it is counted
+(a document may tell a language model to return a thousand words).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from stillroom.documents import Unit
+from stillroom.errors import BadOption
+from stillroom.lexicon import WordList, is_stopword, zipf
+from stillroom.lm.base import LanguageModel, Prompt
+from stillroom.text import chunks, normalise, words
+
+SHORTEST, LONGEST = 3, 40
+"""Letters of a keyword."""
+FREQUENT = 6.0
+"""Words of this public zipf frequency or more are never keywords."""
+_UNLISTED = 0.5
+"""Zipf by which a word outside the public word list counts as rarer than it is."""
+_FOLLOWS = 0.7
+"""Share of the distance to a rarer word just before it by which a word is lifted: "drops" in "Giggle Drops"."""
+_REPEATED, _EARLY = 0.6, 0.1
+"""Score for each doubling of a word's occurrences (up to 8), and for standing at the very beginning."""
+_CONTACT = re.compile(r"@|://|www\.|(?:\d\D?){3}")
+"""A piece between blanks that is an address or a number with letters around it."""
+
+
+class Extractor(Protocol):
+    """Finds the keywords of units, each from its own documents alone."""
+
+    @property
+    def name(self) -> str:
+        """What a plan calls it: "fast" or "lm"."""
+
+    def extract(self, unit: Unit) -> tuple[str, ...]:
+        """Return at most K distinct words of the unit."""
+
+    def extract_many(self, units: Sequence[Unit]) -> list[tuple[str, ...]]:
+        """Return the same for several units; no unit's words depend on the others."""
+
+
+def bound(found: Iterable[str], k: int) -> tuple[str, ...]:
+    """Return at most `k` distinct words of what an extractor found: the first ones that may be keywords.
+
+    What is not a single word of 3 to 40 letters is left out. This is the bound on a unit's part in the histogram
+    (PRIVACY rule 16), so it stands between every extractor and every count.
+    """
+    kept: dict[str, None] = {}
+    for item in found:
+        if len(kept) >= k:
+            break
+        if len(item) <= 2 * LONGEST and len(parts := words(item)) == 1 and _may_be_keyword(parts[0]):
+            kept[parts[0]] = None
+    return tuple(kept)
+
+
+class FastExtractor:
+    """Ranks the words of each document by how rare they are in public text.
+
+    A word scores by its public frequency (rarest first, words unknown to all lists the rarest), more if it follows a
+    rarer one (names of two words), a little by how often it occurs and how early. For a unit with several documents the words come in the order of: in how many
+    documents a word is among the first K, its best score, the alphabet. Nothing of other units is looked at.
+
+    Args:
+        listed: the public word list; words outside it rank a little higher.
+        per_unit: K.
+    """
+
+    name = "fast"
+
+    def __init__(self, listed: WordList, per_unit: int) -> None:
+        if per_unit < 1:
+            raise BadOption("keywords per unit", per_unit, "at least 1")
+        self.listed = listed
+        self.per_unit = per_unit
+
+    def extract(self, unit: Unit) -> tuple[str, ...]:
+        """Return at most K distinct words of the unit, the most telling first."""
+        documents: Counter[str] = Counter()
+        best: dict[str, float] = {}
+        for document in unit.documents:
+            scores = self._scores(document.text)
+            for word in sorted(scores, key=lambda w: (-scores[w], w))[: self.per_unit]:
+                documents[word] += 1
+                best[word] = max(scores[word], best.get(word, -math.inf))
+        ranked = sorted(documents, key=lambda w: (-documents[w], -best[w], w))
+        return bound(ranked, self.per_unit)
+
+    def extract_many(self, units: Sequence[Unit]) -> list[tuple[str, ...]]:
+        """Return `extract` of each unit."""
+        return [self.extract(unit) for unit in units]
+
+    def _scores(self, text: str) -> dict[str, float]:
+        """Return the score of every word of a text that may be a keyword."""
+        best: dict[str, float] = {}
+        counts: Counter[str] = Counter()
+        place = 0
+        for phrase in _phrases(text):
+            before: float | None = None  # rarity of the word before, if it may be a keyword
+            for word in phrase:
+                rarity = self._rarity(word)
+                if rarity is not None:
+                    lifted = rarity if before is None else max(rarity, rarity + _FOLLOWS * (before - rarity))
+                    early = _EARLY / (1 + place / 50)
+                    best[word] = max(lifted + early, best.get(word, -math.inf))
+                    counts[word] += 1
+                before = rarity
+                place += 1
+        return {word: score + _REPEATED * math.log2(min(counts[word], 8)) for word, score in best.items()}
+
+    def _rarity(self, word: str) -> float | None:
+        frequency = zipf(word)
+        if not _may_be_keyword(word) or is_stopword(word) or frequency >= FREQUENT:
+            return None
+        return FREQUENT - frequency + (_UNLISTED if word not in self.listed else 0.0)
+
+
+def _phrases(text: str) -> Iterator[list[str]]:
+    """Yield the words of a text in runs without punctuation between them; contacts and numbers are left out."""
+    phrase: list[str] = []
+    for piece in normalise(text).split():
+        found = [] if _CONTACT.search(piece) else words(piece)
+        if not found or not piece[0].isalnum():
+            yield phrase
+            phrase = []
+        phrase += found
+        if not piece[-1].isalnum():
+            yield phrase
+            phrase = []
+    yield phrase
+
+
+class LMExtractor:
+    """The paper's extractor: one call of a language model for each document, asking for K distinct single words.
+
+    The model's rows must be independent of each other (named as an assumption in the certificate).
+
+    Args:
+        lm: a model that can generate.
+        per_unit: K.
+        about: what a document is, for the prompt; public.
+        longest: words of a document that the model reads; public.
+        batch: documents handed to the model at once.
+    """
+
+    name = "lm"
+
+    def __init__(
+        self, lm: LanguageModel, per_unit: int, *, about: str = "document", longest: int = 400, batch: int = 16
+    ) -> None:
+        lm.need("generate")
+        if per_unit < 1:
+            raise BadOption("keywords per unit", per_unit, "at least 1")
+        self.lm = lm
+        self.per_unit = per_unit
+        self.longest = longest
+        self.batch = batch
+        self._before = (
+            f"List the {per_unit} most important keywords of this {about}: single words taken from it, "
+            f"all different, separated by commas.\n\n"
+        )
+
+    def extract(self, unit: Unit) -> tuple[str, ...]:
+        """Return at most K distinct words of the unit, in the model's order."""
+        return self.extract_many([unit])[0]
+
+    def extract_many(self, units: Sequence[Unit]) -> list[tuple[str, ...]]:
+        """Return the keywords of each unit; each document is a prompt of its own."""
+        owners = [i for i, unit in enumerate(units) for _ in unit.documents]
+        prompts = [self._prompt(document.text) for unit in units for document in unit.documents]
+        lists: list[list[tuple[str, ...]]] = [[] for _ in units]
+        for start in range(0, len(prompts), self.batch):
+            replies = self.lm.generate(
+                prompts[start : start + self.batch], max_tokens=8 * self.per_unit, stop=("\n\n",)
+            )
+            for owner, reply in zip(owners[start:], replies, strict=False):
+                lists[owner].append(self.parse(reply))
+        return [bound(_by_votes(found), self.per_unit) for found in lists]
+
+    def parse(self, reply: str) -> tuple[str, ...]:
+        """Return at most K words of a reply; a phrase counts as its words, stop words left out."""
+        return bound((w for w in words(reply) if not is_stopword(w)), self.per_unit)
+
+    def _prompt(self, text: str) -> Prompt:
+        first = chunks(text, self.longest)[:1]
+        return Prompt(before=self._before, body="".join(first), after="\n\nKeywords:")
+
+
+def _by_votes(lists: Sequence[Sequence[str]]) -> list[str]:
+    """Return words by in how many lists they stand, their best place in one, the alphabet."""
+    votes = Counter(word for found in lists for word in found)
+    place: dict[str, int] = {}
+    for found in lists:
+        for i, word in enumerate(found):
+            place[word] = min(i, place.get(word, i))
+    return sorted(votes, key=lambda w: (-votes[w], place[w], w))
+
+
+def _may_be_keyword(word: str) -> bool:
+    return SHORTEST <= len(word) <= LONGEST and not any(c.isdigit() for c in word)
