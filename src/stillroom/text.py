@@ -22,8 +22,8 @@ _BLANKS = re.compile(r"\s+")
 _PIECE = re.compile(rf"\S{{1,{LONGEST_PIECE}}}")
 _SENTENCE_END = re.compile("[.!?…。！？]+[\"'”’»)\\]*]*|\n\\s*")
 _CJK_STOPS = "。！？"
-_ABBREVIATIONS = frozenset(
-    "dr mr mrs ms prof st no nr vs etc approx dept fig e.g i.e a.m p.m pt hr wt ht inc ltd jr sr rev gen cf vol pp".split()
+_ABBREVIATION = re.compile(
+    "dr|mr|mrs|ms|prof|st|no|nr|vs|etc|approx|dept|fig|e\\.g|i\\.e|a\\.m|p\\.m|pt|hr|wt|ht|inc|ltd|jr|sr|rev|gen|cf|vol|pp"
 )
 
 
@@ -143,12 +143,12 @@ def _goes_on(plain: str, dot: int) -> bool:
     before = plain[start:dot]
     if before.isdigit():
         return start == 0 or plain[start - 1] == "\n"
-    return (len(before) == 1 and before.isalpha()) or before.lower() in _ABBREVIATIONS
+    return (len(before) == 1 and before.isalpha()) or _ABBREVIATION.fullmatch(before.lower()) is not None
 
 
 @cache
 def _removed() -> re.Pattern[str]:
-    """Control (Cc) and format (Cf) characters except tab and line feed, and characters without ink: NUL, zero-width, bidi."""
+    """Control and format characters (NUL, zero-width, bidi) except tab and line feed, and letters without ink."""
     controls = _class("Cc", "Cf", but="\t\n")
     return re.compile(f"[{controls}\u115f\u1160\u3164\uffa0\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 

@@ -65,8 +65,9 @@ class FastExtractor:
     """Ranks the words of each document by how rare they are in public text.
 
     A word scores by its public frequency (rarest first, words unknown to all lists the rarest), more if it follows a
-    rarer one (names of two words), a little by how often it occurs and how early. For a unit with several documents the words come in the order of: in how many
-    documents a word is among the first K, its best score, the alphabet. Nothing of other units is looked at.
+    rarer one (names of two words), a little by how often it occurs and how early. For a unit with several documents
+    the words come in the order of: in how many documents a word is among the first K, its best score, the alphabet.
+    Nothing of other units is looked at.
 
     Args:
         listed: the public word list; words outside it rank a little higher.

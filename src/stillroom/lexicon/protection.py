@@ -7,10 +7,6 @@ from functools import cache
 from stillroom.lexicon.wordlist import lines
 
 _SHORTEST = 6
-_NO_DRUGS = frozenset(
-    "april purchase disease database increase decrease release phrase lease please showcase nightmare "
-    "magazine combine bovine suicide pyramid carabine hyperbole survival attitude".split()
-)
 
 
 def protected(word: str) -> bool:
@@ -19,10 +15,10 @@ def protected(word: str) -> bool:
     A word with a digit in it counts as one ("b12", "hba1c"). Rather too many words than too few: a protected word
     costs a few more draws, an unprotected one could be completed to another drug.
     """
-    exact, endings = _lists()
+    exact, endings, plain = _lists()
     if word in exact or any(c.isdigit() for c in word):
         return True
-    return len(word) >= _SHORTEST and word not in _NO_DRUGS and _singular(word).endswith(endings)
+    return len(word) >= _SHORTEST and word not in plain and _singular(word).endswith(endings)
 
 
 def _singular(word: str) -> str:
@@ -30,6 +26,9 @@ def _singular(word: str) -> str:
 
 
 @cache
-def _lists() -> tuple[frozenset[str], tuple[str, ...]]:
-    exact = frozenset(word for kind, *words in lines("protected.txt") if kind != "ending" for word in words)
-    return exact, tuple(word for kind, *words in lines("protected.txt") if kind == "ending" for word in words)
+def _lists() -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
+    found: dict[str, list[str]] = {kind: [] for kind in ("unit", "lab", "drug", "ending", "plain")}
+    for kind, *words in lines("protected.txt"):
+        found[kind] += words
+    exact = frozenset(found["unit"] + found["lab"] + found["drug"])
+    return exact, tuple(found["ending"]), frozenset(found["plain"])
