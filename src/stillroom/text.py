@@ -18,7 +18,7 @@ LONGEST_PIECE = 40
 _MARKS_KEPT = 30
 _APOSTROPHES = str.maketrans("\u2018\u2019\u02bc\u2032\uff07`", "''''''")
 _LINE_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_BLANKS = re.compile(r"\s+")
+_BLANKS = re.compile(r" \s+|[^\S ]\s*")  # all but a single space
 _PIECE = re.compile(rf"\S{{1,{LONGEST_PIECE}}}")
 _SENTENCE_END = re.compile("[.!?…。！？]+[\"'”’»)\\]*]*|\n\\s*")
 _CJK_STOPS = "。！？"
@@ -99,9 +99,10 @@ def chunks(text: str, words: int) -> list[str]:
     if words < 1:
         raise ValueError(f"a chunk of {words} words")
     plain = _BLANKS.sub(_single_blank, normalise(text)).strip()
+    pieces = plain.split()
+    if len(pieces) <= words and all(len(piece) <= LONGEST_PIECE for piece in pieces):
+        return [plain] if pieces else []
     spans = [match.span() for match in _PIECE.finditer(plain)]
-    if len(spans) <= words:
-        return [plain] if spans else []
     stops = set(_sentence_ends(plain))
     # A piece closes a sentence when the next one starts at (or behind the blanks of) a sentence end.
     closes = [b[0] in stops for b in spans[1:]] + [True]

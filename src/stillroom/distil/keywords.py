@@ -16,7 +16,7 @@ from stillroom.documents import Unit
 from stillroom.errors import BadOption
 from stillroom.lexicon import WordList, is_stopword, zipf
 from stillroom.lm.base import LanguageModel, Prompt
-from stillroom.text import chunks, normalise, words
+from stillroom.text import chunks, normalise, words, words_with_spans
 
 SHORTEST, LONGEST = 3, 40
 """Letters of a keyword."""
@@ -28,6 +28,8 @@ _FOLLOWS = 0.7
 """Share of the distance to a rarer word just before it by which a word is lifted: "drops" in "Giggle Drops"."""
 _REPEATED, _EARLY = 0.6, 0.1
 """Score for each doubling of a word's occurrences (up to 8), and for standing at the very beginning."""
+_JOINTS = (" ", "-", "'s ", "\u2019s ")
+"""What may stand between two words of one phrase."""
 _CONTACT = re.compile(r"@|://|www\.|(?:\d\D?){3}")
 """A piece between blanks that is an address or a number with letters around it."""
 
@@ -125,16 +127,15 @@ class FastExtractor:
 
 def _phrases(text: str) -> Iterator[list[str]]:
     """Yield the words of a text in runs without punctuation between them; contacts and numbers are left out."""
+    plain = " ".join("." if _CONTACT.search(piece) else piece for piece in normalise(text).split())
     phrase: list[str] = []
-    for piece in normalise(text).split():
-        found = [] if _CONTACT.search(piece) else words(piece)
-        if not found or not piece[0].isalnum():
+    end = 0
+    for word in words_with_spans(plain):
+        if word.start - end > 3 or plain[end : word.start] not in _JOINTS:
             yield phrase
             phrase = []
-        phrase += found
-        if not piece[-1].isalnum():
-            yield phrase
-            phrase = []
+        phrase.append(word.text)
+        end = word.end
     yield phrase
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 
 import wordfreq
@@ -62,6 +62,7 @@ def word_list(name: str = NAME) -> WordList:
     return WordList(name, found)
 
 
+@lru_cache(maxsize=100_000)
 def zipf(word: str) -> float:
     """Return how frequent a lower-case word is in public English: log10 of its count in 10⁹ words; 0 if unknown.
 

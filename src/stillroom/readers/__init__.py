@@ -5,6 +5,7 @@ Errors are about files, fields and lines and never quote a text (PRIVACY rule 8)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from stillroom.documents import Collection
@@ -18,7 +19,7 @@ from stillroom.readers.spool import Spool
 
 __all__ = ["Spool", "check", "read", "unit_id"]
 
-_ROWS = {
+_ROWS: dict[str, Callable[[Path, Fields], Collection]] = {
     ".jsonl": JsonLines,
     ".ndjson": JsonLines,
     ".json": JsonLines,
