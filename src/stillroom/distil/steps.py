@@ -1,0 +1,224 @@
+"""The steps of distilling in their order: from a spooled collection to public statistics and texts.
+
+Every draw goes through the journal; what lies between two draws is recomputed on resume and depends on the collection
+and committed draws alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from stillroom.distil.cokeywords import together
+from stillroom.distil.cut import noisy_mean, noisy_threshold, similarities
+from stillroom.distil.histogram import released_words
+from stillroom.distil.keywords import Extractor
+from stillroom.distil.prompts import document_prompt, public_prompt
+from stillroom.distil.selffilter import useful
+from stillroom.distil.synthesise import Draws, Synthesis
+from stillroom.distil.topics import Group, Matcher, Member, Sized, assign, groups_of, keep, noisy_sizes, part_of
+from stillroom.distil.values import fields_of, free_text, text_of
+from stillroom.distil.vocabulary import Spelling
+from stillroom.documents import Document, Unit
+from stillroom.embed.base import Embedder
+from stillroom.lexicon import word_list
+from stillroom.lm.base import LanguageModel, Readings
+from stillroom.privacy.noise import Noise
+from stillroom.release.schema import LeftOut, PlanRecord, Statistics, Text, Topic, Word
+
+BATCH = 256
+
+
+class Units(Protocol):
+    """A collection by units, in an order that no unit's neighbour can change: `readers.spool.Spool`."""
+
+    def units(self) -> Iterator[Unit]: ...
+    def documents_of(self, unit_id: str) -> tuple[Document, ...]: ...
+
+
+class Progress(Protocol):
+    """Told public totals only (rule 10)."""
+
+    def stage(self, name: str, total: int | None) -> None: ...
+    def advance(self, n: int = 1) -> None: ...
+
+
+class Silent:
+    """Progress that says nothing."""
+
+    def stage(self, name: str, total: int | None) -> None:
+        return None
+
+    def advance(self, n: int = 1) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the steps work with. The embedder is needed for the cut alone."""
+
+    lm: LanguageModel
+    extractor: Extractor
+    noise: Noise
+    journal: Draws
+    embedder: Embedder | None = None
+    progress: Progress = Silent()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    statistics: Statistics
+    texts: tuple[Text, ...]
+
+
+def distil(units: Units, plan: PlanRecord, tools: Tools) -> Outcome:
+    """Return the public outcome of all steps. What it costs is `costs.events_of(plan)`, whatever happens here."""
+    words = _words(units, plan, tools)
+    groups, common = groups_of(words, plan.topics)
+    topics, members, small = _topics(units, plan, tools, words, groups)
+    shown = _together(plan, tools, words, topics, members)
+    rows = _rows(units, plan, tools, topics, members)
+    texts = _texts(units, plan, tools, topics, shown, rows)
+    kept = useful([text.text for text in texts], plan, tools.lm)
+    statistics = Statistics(
+        words=words,
+        topics=tuple(
+            Topic(name=t.group.name, words=t.group.words, size=t.size, parts=t.parts, together=w)
+            for t, w in zip(topics, shown, strict=True)
+        ),
+        left_out=tuple(sorted((*common, *small), key=lambda entry: (entry.word, entry.reason))),
+        dropped=kept.count(False),
+    )
+    return Outcome(statistics, tuple(text for text, good in zip(texts, kept, strict=True) if good))
+
+
+def _words(units: Units, plan: PlanRecord, tools: Tools) -> tuple[Word, ...]:
+    """Extract keywords unit by unit and release the noisy histogram."""
+    tools.progress.stage("keywords", None)
+
+    def make() -> list[dict[str, object]]:
+        def found() -> Iterator[Sequence[str]]:
+            source = units.units()
+            while batch := list(islice(source, BATCH)):
+                yield from tools.extractor.extract_many(batch)
+                tools.progress.advance(len(batch))
+
+        released = released_words(found(), plan.keywords, word_list(plan.keywords.word_list), tools.noise)
+        return [word.model_dump() for word in released]
+
+    return tuple(Word.model_validate(w) for w in tools.journal.draw("keywords", make))
+
+
+def _topics(units: Units, plan: PlanRecord, tools: Tools, words: Sequence[Word], groups: Sequence[Group]
+            ) -> tuple[tuple[Sized, ...], list[list[Member]], tuple[LeftOut, ...]]:
+    """Assign units to topics, release the sizes, keep the topics that are large enough, and assign again."""
+    tools.progress.stage("topics", None)
+    most = plan.topics.per_unit
+
+    def sizes() -> list[float] | None:
+        matcher = Matcher(words, groups, plan.topics.merge)
+        return noisy_sizes(assign(units.units(), matcher, len(groups), most), plan.topics, tools.noise)
+
+    released = tools.journal.draw("sizes", sizes) if plan.topics.size_sigma is not None else None
+    kept, left = keep(groups, released, plan.topics)
+    matcher = Matcher(words, [t.group for t in kept], plan.topics.merge)
+    return kept, assign(units.units(), matcher, len(kept), most), left
+
+
+def _together(plan: PlanRecord, tools: Tools, words: Sequence[Word], topics: Sequence[Sized],
+              members: Sequence[Sequence[Member]]) -> list[tuple[Word, ...]]:
+    """Release the co-keywords of every topic."""
+    shown: list[tuple[Word, ...]] = []
+    for topic, inside in zip(topics, members, strict=True):
+        if plan.cokeywords is None:
+            shown.append(())
+            continue
+        co, chosen = plan.cokeywords, inside
+
+        def make(chosen: Sequence[Member] = chosen) -> list[dict[str, object]]:
+            return [word.model_dump() for word in together(chosen, words, co, tools.noise)]
+
+        drawn = tools.journal.draw(f"together/{topic.group.name}", make)
+        shown.append(tuple(Word.model_validate(w) for w in drawn))
+    return shown
+
+
+def _rows(units: Units, plan: PlanRecord, tools: Tools, topics: Sequence[Sized],
+          members: Sequence[Sequence[Member]]) -> list[list[list[tuple[str, int]]]]:
+    """Return for each part of each topic the documents (unit, number) that vote there, after the cut."""
+    rows = []
+    for topic, inside in zip(topics, members, strict=True):
+        chosen = _cut(units, plan, tools, topic, inside) if plan.cut is not None else list(inside)
+        parts: list[list[tuple[str, int]]] = [[] for _ in range(topic.parts)]
+        for member in chosen:
+            parts[part_of(member.unit, topic.group.name, topic.parts)].append((member.unit, member.document))
+        rows.append(parts)
+    return rows
+
+
+def _cut(units: Units, plan: PlanRecord, tools: Tools, topic: Sized, inside: Sequence[Member]) -> list[Member]:
+    cut = plan.cut
+    if cut is None or tools.embedder is None:
+        raise ValueError("the similarity cut needs an embedder")
+    name, noise = topic.group.name, tools.noise
+    texts = [units.documents_of(m.unit)[m.document].text for m in inside]
+    vectors = tools.embedder.embed(texts)
+    mean = tools.journal.draw(f"mean/{name}", lambda: noisy_mean(vectors, cut, noise))
+    similar = similarities(vectors, mean)
+    theta = tools.journal.draw(f"threshold/{name}", lambda: noisy_threshold(similar, cut, noise))
+    return [member for member, s in zip(inside, similar, strict=True) if s >= theta]
+
+
+def _texts(units: Units, plan: PlanRecord, tools: Tools, topics: Sequence[Sized], shown: Sequence[tuple[Word, ...]],
+           rows: Sequence[Sequence[Sequence[tuple[str, int]]]]) -> list[Text]:
+    """Draw one text for every part of every topic; a part that is done is taken from the journal unread."""
+    synthesis = Synthesis(tools.lm, plan, tools.noise, tools.journal)
+    done = getattr(tools.journal, "has", lambda key: False)
+    wanted: dict[tuple[str, int], int] = {}
+    for topic, parts in zip(topics, rows, strict=True):
+        for part, chosen in enumerate(parts):
+            if not done(f"text/{topic.group.name}/{part}/done"):
+                for row in chosen:
+                    wanted.setdefault(row, len(wanted))
+    readings = _read(units, plan, tools, list(wanted))
+    total = sum(t.parts for t in topics) * plan.text.draws
+    tools.progress.stage("texts", total)
+    known = word_list(plan.keywords.word_list)
+    texts = []
+    for topic, parts, with_it in zip(topics, rows, shown, strict=True):
+        words = list(dict.fromkeys([*topic.group.words, *(w.word for w in with_it)]))
+        spelling = Spelling(tools.lm, words, known)
+        for part, chosen in enumerate(parts):
+            key = f"text/{topic.group.name}/{part}"
+            if done(f"{key}/done"):
+                values = tools.journal.draw(f"{key}/done", list)
+                tools.progress.advance(plan.text.draws)
+            else:
+                private = tools.lm.open(readings, [wanted[row] for row in chosen])
+                public = None
+                if plan.text.candidates == "public":
+                    prompt = public_prompt(plan, words)
+                    public = tools.lm.open(tools.lm.read([prompt], 4 * plan.text.document_tokens), public=True)
+                drawn = synthesis.values(key, private, public, spelling, tools.progress.advance)
+                values = tools.journal.draw(f"{key}/done", lambda drawn=drawn: drawn)
+            texts.append(_text(plan, tools.lm, spelling, topic, part, values))
+    return texts
+
+
+def _read(units: Units, plan: PlanRecord, tools: Tools, rows: Sequence[tuple[str, int]]) -> Readings:
+    """Read every document that votes somewhere once, in the order of first use."""
+    tools.progress.stage("reading", None)
+    prompts = [document_prompt(plan, units.documents_of(unit)[number].text) for unit, number in rows]
+    return tools.lm.read(prompts, plan.text.document_tokens)
+
+
+def _text(plan: PlanRecord, lm: LanguageModel, spelling: Spelling, topic: Sized, part: int,
+          values: list[list[int]]) -> Text:
+    form = plan.text.form
+    name = f"{topic.group.name}-{part + 1:02d}"
+    if form is None:
+        return Text(id=name, topic=topic.group.name, part=part, text=free_text(lm, values[0]))
+    fields = fields_of(form, lm, spelling, values)
+    return Text(id=name, topic=topic.group.name, part=part, text=text_of(form, fields), fields=fields)

@@ -1,0 +1,31 @@
+"""From drawn tokens to the text of a release: cleaning that looks at released values alone, so it costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stillroom.distil.vocabulary import Spelling
+from stillroom.lm.base import LanguageModel
+from stillroom.release.schema import Form
+from stillroom.text import normalise
+
+
+def fields_of(form: Form, lm: LanguageModel, spelling: Spelling, values: Sequence[Sequence[int]]) -> dict[str, str]:
+    """Return each label's value: decoded, in one line; a word cut off by the slot's end is left out."""
+    fields = {}
+    for slot, tokens in zip(form.slots, values, strict=True):
+        value = " ".join(normalise(lm.decode(tokens)).split())
+        if len(tokens) >= slot.draws and spelling.following(tokens) and " " in value:
+            value = value.rsplit(" ", 1)[0]
+        fields[slot.label] = value.strip(" ,;:-")
+    return fields
+
+
+def text_of(form: Form, fields: dict[str, str]) -> str:
+    """Return the filled form as text, a line a slot; empty slots are left out."""
+    return "\n".join(f"{slot.label}: {fields[slot.label]}" for slot in form.slots if fields.get(slot.label))
+
+
+def free_text(lm: LanguageModel, tokens: Sequence[int]) -> str:
+    """Return a free text in normal form."""
+    return normalise(lm.decode(tokens)).strip()
