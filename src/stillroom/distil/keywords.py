@@ -24,11 +24,7 @@ FREQUENT = 6.0
 """Words of this public zipf frequency or more are never keywords."""
 _UNLISTED = 0.5
 """Zipf by which a word outside the public word list counts as rarer than it is."""
-<<<<<<< HEAD
-_FOLLOWS = 0.7
-=======
 _FOLLOWS = 0.8
->>>>>>> readers
 """Share of the distance to a rarer word just before it by which a word is lifted: "drops" in "Giggle Drops"."""
 _REPEATED, _EARLY = 0.6, 0.1
 """Score for each doubling of a word's occurrences (up to 8), and for standing at the very beginning."""
