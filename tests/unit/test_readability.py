@@ -50,7 +50,7 @@ class Parrot(LanguageModel):
         self.replies, self.opened = replies, []
 
     def encode(self, text):
-        return [WORDS.index(word) for word in text.split()]
+        return [WORDS.index(word) for word in text.split(" ") if text]
 
     def read(self, prompts):
         return Heard(prompts)
