@@ -56,6 +56,11 @@ class Cached:
     folder: Path
     there: bool
 
+    @property
+    def bytes_on_disk(self) -> int:
+        """Return how much its folder holds."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
 
 def known(cache: Path, hidden: bool = False) -> list[Cached]:
     """Return every packaged model and whether it is in the cache."""
