@@ -109,7 +109,7 @@ class HostedLM(LanguageModel):
         return text[: min(ends, default=len(text))]
 
     def _post(self, request: dict[str, Any]) -> httpx.Response:
-        """Return the server's good answer. Errors are raised without their cause, which would hold the prompt."""
+        """Return the server's good answer. Errors are raised outside `except`: their context would hold the prompt."""
         reason = ""
         for attempt in range(self._tries):
             wait = min(2.0**attempt, _LONGEST_WAIT)
@@ -128,7 +128,7 @@ class HostedLM(LanguageModel):
                 wait = _asked_wait(response, wait)
             if attempt + 1 < self._tries:
                 self._sleep(wait)
-        raise ModelCallFailed(self.name, reason, self._tries) from None
+        raise ModelCallFailed(self.name, reason, self._tries)
 
     def _text_of(self, response: httpx.Response) -> str:
         try:
