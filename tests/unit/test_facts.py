@@ -120,7 +120,17 @@ def test_a_phone_number_is_found_by_its_digits(text):
     assert canaries_found([text], ["555-0100-4821"]) == 1
 
 
-@pytest.mark.parametrize("text", ["555-0100-4820", "4821 and 555-0100", "555, then 0100, then 4821 it was", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "555-0100-4820",
+        "4821 and 555-0100",
+        "555, then 0100, then 4821 it was",
+        "555 (1) - 0100 4821",
+        "555\n\n\n\n0100 4821",
+        "",
+    ],
+)
 def test_other_digits_are_no_phone_number(text):
     assert canaries_found([text], ["555-0100-4821"]) == 0
 

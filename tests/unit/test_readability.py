@@ -11,8 +11,9 @@ from stillroom.evals.readability import (
     mean_log_likelihood,
     readable,
     reference_prompts,
+    varied,
 )
-from stillroom.lm.base import LanguageModel, Prompt, Session
+from stillroom.lm.base import LanguageModel, Prompt, Readings, Session
 from stillroom.testing import clinic, patterns
 
 WORDS = ["the", "cat", "sat", "qux"]
@@ -33,6 +34,14 @@ class Bigrams(Session):
         [self.last] = tokens
 
 
+class Heard(Readings):
+    def __init__(self, prompts):
+        self.prompts = list(prompts)
+
+    def __len__(self):
+        return len(self.prompts)
+
+
 class Parrot(LanguageModel):
     name, capabilities = "parrot", frozenset({"scores", "generate"})
     opened: list
@@ -41,10 +50,13 @@ class Parrot(LanguageModel):
         self.replies, self.opened = replies, []
 
     def encode(self, text):
-        return [WORDS.index(word) for word in text.split()]
+        return [WORDS.index(word) for word in text.split(" ") if text]
+
+    def read(self, prompts):
+        return Heard(prompts)
 
     def open(self, readings, rows=None):
-        self.opened.append(readings)
+        self.opened.append(readings.prompts)
         return Bigrams(len(readings))
 
     def generate(self, prompts, max_tokens, stop=()):
@@ -80,8 +92,16 @@ def test_texts_within_the_range_are_readable_and_gibberish_and_echo_are_not():
     assert got.share == 0.25 and len(got.references) == 20
 
 
+def test_an_echo_within_the_range_is_not_varied():
+    lm = Parrot(("the cat sat the cat sat", "the the the the"))
+    got = readable(["the cat the cat the cat", "the cat sat"], lm)
+    assert got.low < got.means[0] < got.high
+    assert (got.share, got.share_varied) == (1.0, 0.5)
+    assert varied("A b c. A b c.") and not varied("A b. A b. A") and not varied("...")
+
+
 def test_no_texts_have_share_zero():
-    assert readable([], Parrot()).share == 0
+    assert readable([], Parrot()).share == readable([], Parrot()).share_varied == 0
 
 
 def test_a_model_without_scores_is_refused():

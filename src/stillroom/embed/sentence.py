@@ -22,7 +22,8 @@ class SentenceEmbedder(Embedder):
     """Embeds with a sentence-transformers model, one text at a time.
 
     A batch would be padded to its longest text, and the bits of every vector in it would follow from that text
-    (rule 17): alone, a vector depends on its own text only. On two cores MiniLM takes about 10 ms a note.
+    (rule 17): alone, a vector depends on its own text only. One text is too little work for two threads to share,
+    which wait for each other when the machine is busy (30 times slower), so each is embedded by one thread.
 
     Args:
         folder: of the model, or its id where a hub is reachable.
@@ -59,9 +60,21 @@ class SentenceEmbedder(Embedder):
     def _vector(self, text: str) -> Vectors:
         # Lone surrogates would stop the tokeniser, and with it the run (rule 8).
         readable = text[: self._most_characters].encode("utf-8", "replace").decode("utf-8")
-        with _quiet():
+        with _quiet(), _one_thread():
             vectors = self._model.encode([readable], batch_size=1, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors[0], dtype=np.float64)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @contextlib.contextmanager

@@ -1,8 +1,12 @@
 """Whether texts read like the public model's own: mean log-likelihood inside the range of what it writes freely.
 
-A text below the range is gibberish to the model; one above it repeats itself. Reference texts are the model's
-continuations of public prompts about invented topics, because released texts too are about names the model has
-never met. Reference and judged texts are scored alike: after one neutral prompt, at most `max_tokens` tokens of each.
+A text below the range is gibberish to the model, one above it an echo. Likelihood alone is not enough: after a strange
+start, "A: A: A: …" is so easy to go on with that its mean falls inside the range (SmolLM2-135M: −3.5, where its own
+texts had −5.7 to −1.0). So a second share also asks that half of the words be different ones.
+
+Reference texts are the model's continuations of public prompts about invented topics, because released texts too are
+about names the model has never met. Reference and judged texts are scored alike: after one neutral prompt, at most
+`max_tokens` tokens of each.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stillroom.errors import BadOption
-from stillroom.lm.base import LanguageModel, Prompt
+from stillroom.evals.facts import words
+from stillroom.lm.base import LanguageModel, Prompt, Readings
 
 NEUTRAL = Prompt("Write a short note.")
 MAX_TOKENS = 60
@@ -39,13 +44,15 @@ class Readability:
     """How many texts read like the model's own.
 
     Attributes:
-        share: of the texts, in [0, 1]; 0 for no texts.
+        share: of the texts that lie within the range, in [0, 1]; 0 for no texts.
+        share_varied: of the texts that lie within it and do not repeat themselves, see `varied`.
         low, high: the range of the references, mean natural log-likelihood a token.
         means: of each text; minus infinity for one without tokens.
         references: of each reference text.
     """
 
     share: float
+    share_varied: float
     low: float
     high: float
     means: tuple[float, ...]
@@ -53,8 +60,8 @@ class Readability:
 
 
 def reference_prompts(count: int = 20) -> list[Prompt]:
-    """Return the public prompts that the model answers freely, at most 20, each a different form and topic."""
-    pairs = [(form, topic) for form in FORMS for topic in TOPICS]
+    """Return the public prompts that the model answers freely, at most 20, each another pair of form and topic."""
+    pairs = [(FORMS[at % len(FORMS)], TOPICS[at % len(TOPICS)]) for at in range(len(FORMS) * len(TOPICS))]
     if not 2 <= count <= len(pairs):
         raise BadOption("count", count, f"between 2 and {len(pairs)}")
     return [Prompt(form.format(*topic)) for form, topic in pairs[:count]]
@@ -68,18 +75,13 @@ def mean_log_likelihood(text: str, lm: LanguageModel, prompt: Prompt = NEUTRAL, 
         lm: needs the capability "scores".
         max_tokens: only so many tokens from the start count; one step of the model for each.
     """
-    tokens = lm.encode(text.strip())[:max_tokens]
-    if not tokens:
-        return -math.inf
-    session = lm.open([prompt])
-    total = 0.0
-    for at, token in enumerate(tokens):
-        scores = session.scores()[0].astype(np.float64)
-        highest = float(scores.max())
-        total += float(scores[token]) - highest - math.log(float(np.exp(scores - highest).sum()))
-        if at + 1 < len(tokens):
-            session.push([token])
-    return total / len(tokens)
+    return _mean(text, lm, lm.read([prompt]), max_tokens)
+
+
+def varied(text: str) -> bool:
+    """Say whether at least half of the words of a text are different ones; a text without words is not varied."""
+    spoken = words(text)
+    return bool(spoken) and 2 * len(set(spoken)) >= len(spoken)
 
 
 def readable(
@@ -105,11 +107,29 @@ def readable(
     lm.need("scores")
     lm.need("generate")
     asked = list(references) if references is not None else reference_prompts()
-    own = [mean_log_likelihood(text, lm, prompt, max_tokens) for text in lm.generate(asked, max_tokens)]
+    read = lm.read([prompt])
+    own = [_mean(text, lm, read, max_tokens) for text in lm.generate(asked, max_tokens)]
     own = [mean for mean in own if mean > -math.inf]
     if len(own) < 2:
         raise BadOption("the number of reference texts", len(own), "at least 2: give prompts that the model answers")
     low, high = min(own), max(own)
-    means = tuple(mean_log_likelihood(text, lm, prompt, max_tokens) for text in texts)
-    share = sum(low <= mean <= high for mean in means) / (len(means) or 1)
-    return Readability(share=share, low=low, high=high, means=means, references=tuple(own))
+    means = tuple(_mean(text, lm, read, max_tokens) for text in texts)
+    within = [low <= mean <= high for mean in means]
+    both = [fits and varied(text) for fits, text in zip(within, texts, strict=True)]
+    of = len(means) or 1
+    return Readability(sum(within) / of, sum(both) / of, low, high, means, tuple(own))
+
+
+def _mean(text: str, lm: LanguageModel, read: Readings, max_tokens: int) -> float:
+    tokens = lm.encode(text.strip())[:max_tokens]
+    if not tokens:
+        return -math.inf
+    session = lm.open(read)
+    total = 0.0
+    for at, token in enumerate(tokens):
+        scores = session.scores()[0].astype(np.float64)
+        highest = float(scores.max())
+        total += float(scores[token]) - highest - math.log(float(np.exp(scores - highest).sum()))
+        if at + 1 < len(tokens):
+            session.push([token])
+    return total / len(tokens)

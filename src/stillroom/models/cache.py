@@ -56,6 +56,11 @@ class Cached:
     folder: Path
     there: bool
 
+    @property
+    def bytes_on_disk(self) -> int:
+        """Return how much its folder holds."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
 
 def known(cache: Path, hidden: bool = False) -> list[Cached]:
     """Return every packaged model and whether it is in the cache."""
@@ -294,8 +299,9 @@ def _install(name: str, target: Path, build: Callable[[Path], Mapping[str, str]]
             if target.exists():
                 target.rename(work / "old")
             made.rename(target)
-    except OSError as failure:
-        if failure.errno == errno.ENOSPC:
+    except Exception as failure:
+        # The safetensors library reports a full disk by a class and a sentence of its own.
+        if getattr(failure, "errno", None) == errno.ENOSPC or f"os error {errno.ENOSPC}" in str(failure):
             raise DiskFull(models) from failure
         raise
 

@@ -26,14 +26,18 @@ def convert(file: Path, folder: Path) -> None:
     except ImportError as missing:
         raise MissingExtra("converting a model", "local") from missing
 
-    if file.open("rb").read(4) != b"GGUF":
+    with file.open("rb") as opened:
+        magic = opened.read(4)
+    if magic != b"GGUF":
         raise FileFormat(file, "it does not begin as a GGUF file does")
     with _quiet():
         try:
             place, name = str(file.parent), file.name
             tokenizer = transformers.AutoTokenizer.from_pretrained(place, gguf_file=name)
             model = transformers.AutoModelForCausalLM.from_pretrained(place, gguf_file=name, dtype=torch.float32)
-        except (OSError, ValueError, KeyError, RuntimeError, NotImplementedError) as wrong:
+        except MemoryError:
+            raise
+        except Exception as wrong:  # the tokenizers library raises no narrower class for a broken vocabulary
             raise FileFormat(file, f"transformers cannot load it ({type(wrong).__name__})") from wrong
         if not tokenizer.chat_template:
             field = gguf.GGUFReader(file).fields.get("tokenizer.chat_template")

@@ -124,7 +124,8 @@ class ToyLM(LanguageModel):
         unsaid = document.words.copy()
         unsaid[list(said)] = False
         weights = self._prior + self._follows * document.bigrams[last] + self._unsaid * unsaid
-        return np.log(weights / weights.sum()).astype(np.float32)
+        scores: Scores = np.log(weights / weights.sum()).astype(np.float32)
+        return scores
 
     def all_scores(self, rows: Sequence[Scores]) -> Scores:
         """Return the scores of all rows together, float32 of shape (rows, vocabulary)."""
