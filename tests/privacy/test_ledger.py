@@ -29,7 +29,7 @@ from stillroom.errors import (
     UnitsShared,
 )
 from stillroom.privacy import zcdp
-from stillroom.privacy.events import Event, Gaussian, NotPrivate, NoisyMax, ThresholdedGaussian
+from stillroom.privacy.events import Event, Gaussian, NoisyMax, NotPrivate, ThresholdedGaussian
 from stillroom.privacy.installation import Installation, default_home
 from stillroom.privacy.ledger import Ledger
 
@@ -268,7 +268,9 @@ def test_processes_that_reserve_at_once_never_overspend(path: Path) -> None:
     # The file does not exist yet: they also race to make it.
     racing = [
         subprocess.Popen(
-            [sys.executable, "-c", SPENDER, str(path), str(i), str(sigma)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [sys.executable, "-c", SPENDER, str(path), str(i), str(sigma)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         for i in range(3)
     ]

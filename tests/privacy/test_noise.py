@@ -134,9 +134,7 @@ def test_unlisted_keys_come_in_an_order_of_their_own() -> None:
     names = ["b", "a", "c", "d"]
     for order in (names, names[::-1]):
         for noise in (OpenDPNoise(), NoNoise()):
-            _, released = noise.histogram(
-                np.zeros(1), dict.fromkeys(order, 1e6), keys=2, sigma=1.0, threshold=10.0
-            )
+            _, released = noise.histogram(np.zeros(1), dict.fromkeys(order, 1e6), keys=2, sigma=1.0, threshold=10.0)
             assert list(released) == ["a", "b", "c", "d"]
 
 
