@@ -6,7 +6,7 @@ import json
 import pytest
 
 from stillroom.errors import BadOption
-from stillroom.privacy.events import Event, Gaussian, NotPrivate, NoisyMax, ThresholdedGaussian, from_json, to_json
+from stillroom.privacy.events import Event, Gaussian, NoisyMax, NotPrivate, ThresholdedGaussian, from_json, to_json
 
 EVENTS: list[Event] = [
     Gaussian("topic mean", 1.0, 7.5, times=5),

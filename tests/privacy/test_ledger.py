@@ -29,7 +29,7 @@ from stillroom.errors import (
     UnitsShared,
 )
 from stillroom.privacy import zcdp
-from stillroom.privacy.events import Event, Gaussian, NotPrivate, NoisyMax, ThresholdedGaussian
+from stillroom.privacy.events import Event, Gaussian, NoisyMax, NotPrivate, ThresholdedGaussian
 from stillroom.privacy.installation import Installation, default_home
 from stillroom.privacy.ledger import Ledger
 
@@ -268,7 +268,9 @@ def test_processes_that_reserve_at_once_never_overspend(path: Path) -> None:
     # The file does not exist yet: they also race to make it.
     racing = [
         subprocess.Popen(
-            [sys.executable, "-c", SPENDER, str(path), str(i), str(sigma)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [sys.executable, "-c", SPENDER, str(path), str(i), str(sigma)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         for i in range(3)
     ]
@@ -431,6 +433,8 @@ def test_units_of_another_ledger_are_refused_and_nothing_is_spent(ledger: Ledger
         assert other.status("c") is None and other.state().rho == 0.0
         other.reserve("c", costing(0.1), purpose="x", units=["w1", "w2"])  # the refusal noted neither
     ledger.reserve("d", costing(0.1), purpose="x", units=["w3"])
+    with pytest.raises(UnitsShared, match=r"'ward'.*'clinic'"):
+        ledger.reserve("e", costing(0.1), purpose="x", units=["w4", "w2"])
 
 
 def test_deleting_a_ledger_and_opening_it_anew_does_not_free_its_units(tmp_path: Path) -> None:

@@ -248,11 +248,11 @@ class Ledger:
                 name = population or self._entropy(8).hex()
                 self._add(OPEN, population=name, epsilon=float(epsilon), delta=float(delta), relation=RELATION)
                 return
-        state = chain.state(entries)
-        if epsilon not in (None, state.epsilon) or delta not in (None, state.delta):
-            raise LedgerExists(self.path, state.epsilon, state.delta)
-        if population not in (None, state.population):
-            raise LedgerMismatch(self.path, "population", repr(state.population), repr(population))
+        opening = entries[0]
+        if epsilon not in (None, opening.epsilon) or delta not in (None, opening.delta):
+            raise LedgerExists(self.path, opening.epsilon, opening.delta)
+        if population not in (None, opening.population):
+            raise LedgerMismatch(self.path, "population", repr(opening.population), repr(population))
 
     def _afford(self, entries: Sequence[Entry], asked: Cost) -> None:
         spent = chain.spent(entries)
