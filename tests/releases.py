@@ -69,9 +69,7 @@ def plan(**changes: Any) -> PlanRecord:
 def statistics() -> Statistics:
     """Return statistics that the plan allows: one topic a disease, the first in two parts."""
     released = [*FACTS, UNLISTED, "drops", "fever"]
-    words = tuple(
-        Word(word=word, count=90.0 - place, listed=word != UNLISTED) for place, word in enumerate(released)
-    )
+    words = tuple(Word(word=word, count=90.0 - place, listed=word != UNLISTED) for place, word in enumerate(released))
     by_name = {word.word: word for word in words}
     topics = tuple(
         Topic(

@@ -23,20 +23,27 @@ _RELATIVE = 0.75
 """A passage is read only when its cosine is at least this share of the best one's: a small model mixes up what it
 reads, and answers about the disease of the last passage."""
 
-# Two made-up examples teach a small model to copy names it has never seen; with an instruction alone SmolLM2-135M
-# invents treatments. They are far from any domain, so that nothing in them can pass for an answer.
-_EXAMPLES = (
-    "[1] Name: Ada Finch; Town: Bath; Pets: a grey cat, two hens.\n"
-    "[2] Town: Ely; Market: on Fridays.\n"
-    "Question: Where does Ada Finch live?\n"
-    "Answer: Ada Finch lives in Bath.\n"
-    "\n"
-    "[1] Town: Ely; Market: on Fridays.\n"
-    "[2] Town: Rye; Market: on Mondays.\n"
-    "Question: When is the market in Rye?\n"
-    "Answer: The market in Rye is on Mondays.\n"
-)
-_BEFORE = f"Answer from the text.\n\n{_EXAMPLES}\n"
+# Three made-up examples teach a small model to copy names it has never seen; with an instruction alone
+# SmolLM2-135M invents treatments. They are far from any domain, so that nothing in them can pass for an answer.
+_BEFORE = """Answer from the text.
+
+Text:
+[1] Band: Tin Robins; Sound: Brass Folk; Songs: slow waltzes, loud marches.
+Question: Which band plays slow waltzes?
+Answer: The band that plays slow waltzes is Tin Robins.
+
+Text:
+[1] Name: Ada Finch; Town: Bath; Pets: a grey cat, two hens.
+Question: Where does Ada Finch live?
+Answer: Ada Finch lives in Bath.
+
+Text:
+[1] Town: Ely; Market: on Fridays.
+Question: When is the market in Ely?
+Answer: The market in Ely is on Fridays.
+
+Text:
+"""
 
 
 @dataclass(frozen=True)
@@ -175,7 +182,7 @@ def _prompt(question: str, passages: Sequence[Passage]) -> Prompt:
 
 def _on_one_line(text: str) -> str:
     line = "; ".join(part.strip() for part in text.splitlines() if part.strip())
-    return " ".join(line.split(" ")[:_PASSAGE_WORDS])
+    return " ".join(line.split(" ")[:_PASSAGE_WORDS]).rstrip(".") + "."
 
 
 def _first_line(reply: str) -> str:

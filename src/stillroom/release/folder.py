@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from stillroom.errors import CertificateMismatch, DiskFull, FileFormat, FileMissing, OutputExists
+from stillroom.errors import BadOption, CertificateMismatch, DiskFull, FileFormat, FileMissing, OutputExists
 from stillroom.guarantee import Guarantee
 from stillroom.privacy.events import RELATION, to_json
 from stillroom.privacy.zcdp import epsilon_of, total
@@ -53,10 +53,14 @@ def certify(
         plan: what was run; its events, (ρ, δ_ps) and ε are computed here.
         run: the id under which the ledger knows the run.
         rehearsal: a public or made-up collection outside any ledger; it carries no guarantee.
-        ledger: population, epsilon, delta and the head of the chain at the reservation.
+        ledger: population, epsilon, delta and head, the hash of the entry that reserved the run's budget.
+
+    Raises BadOption when partition selection alone takes the whole δ.
     """
     events = events_of(plan)
     cost = total(events)
+    if not cost.delta_ps < plan.delta:
+        raise BadOption("δ of partition selection", f"{cost.delta_ps:.4g}", f"below the plan's δ = {plan.delta:g}")
     epsilon = epsilon_of(cost.rho, plan.delta - cost.delta_ps)
     return Certificate(
         run=run,
@@ -115,6 +119,8 @@ def meaning(*, epsilon: float, delta: float, unit: str, rehearsal: bool) -> str:
 
 def _factor(epsilon: float) -> str:
     # The displayed factor is rounded up: it is an upper bound.
+    if epsilon > 1e6:
+        return "(beyond any use)"
     if epsilon > 30:
         return f"10^{math.ceil(epsilon / math.log(10) * 10) / 10:g}"
     factor = math.exp(epsilon)
