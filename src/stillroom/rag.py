@@ -24,7 +24,7 @@ _RELATIVE = 0.75
 reads, and answers about the disease of the last passage."""
 
 # Three made-up examples teach a small model to copy names it has never seen; with an instruction alone
-# SmolLM2-135M invents treatments. They are far from any domain, so that nothing in them can pass for an answer.
+# SmolLM2-135M invents treatments. They are far from what is asked about: nothing in them can pass for an answer.
 _BEFORE = """Answer from the text.
 
 Text:
@@ -33,14 +33,14 @@ Question: Which band plays slow waltzes?
 Answer: The band that plays slow waltzes is Tin Robins.
 
 Text:
-[1] Name: Ada Finch; Town: Bath; Pets: a grey cat, two hens.
-Question: Where does Ada Finch live?
-Answer: Ada Finch lives in Bath.
+[1] Fault: Wobblechair; Tool: Oak Wedge; Signs: creaks, a lean to the left.
+Question: Which tool helps Wobblechair?
+Answer: The tool for Wobblechair is Oak Wedge.
 
 Text:
-[1] Town: Ely; Market: on Fridays.
-Question: When is the market in Ely?
-Answer: The market in Ely is on Fridays.
+[1] Fault: Stickdoor; Tool: Soft Soap; Signs: squeaks, slow hinges.
+Question: How is Stickdoor mended?
+Answer: The tool for Stickdoor is Soft Soap.
 
 Text:
 """
@@ -108,12 +108,12 @@ class Rag:
         self._lm.need("generate")
         self._top_k = top_k
         form = self._release.certificate.plan.text.form
-        self._labels = frozenset(word for slot in (form.slots if form else ()) for word in words(slot.label))
+        labels = frozenset(word for slot in (form.slots if form else ()) for word in words(slot.label))
         self._index = HybridIndex(
             [text.text for text in self._release.texts],
             load_embedder(embedder) if isinstance(embedder, str) else embedder,
             least_cosine=least_cosine,
-            common=self._labels,
+            common=labels,
         )
 
     def ask(self, question: str) -> Answer:
@@ -146,7 +146,7 @@ class Rag:
 
     def _cite(self, answer: str, passages: Sequence[Passage]) -> tuple[str, ...]:
         """Return the passages that hold most of the answer's words, and any that hold further ones."""
-        said = frozenset(words(answer)) - self._labels
+        said = frozenset(words(answer))
         holds = {passage.id: said & frozenset(words(passage.text)) for passage in passages}
         most = max(map(len, holds.values()))
         if not most:

@@ -93,11 +93,9 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("stillroom")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["verify"], ["verify", "a", "b"], ["inspect", "a", "--samples", "x"], []]
-)
-def test_wrong_use_exits_2(arguments: list[str]) -> None:
-    assert run(*arguments) == 2
+@pytest.mark.parametrize("line", ["nonsense", "verify", "verify a b", "inspect a --samples x", "--nonsense", ""])
+def test_wrong_use_exits_2(line: str) -> None:
+    assert run(*line.split()) == 2
 
 
 @pytest.mark.parametrize(
@@ -172,20 +170,21 @@ def test_a_command_that_fails_to_import_is_not_passed_over(
     assert "ImportError" in capsys.readouterr().err
 
 
-def test_a_reader_who_goes_away_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_a_reader_who_goes_away_is_no_error(lines: int) -> None:
     source = (
         "import sys, types\nimport stillroom.cli.app as app\nmodule = types.ModuleType('m')\n"
-        "def verify():\n    for _ in range(100000):\n        print('line')\n"
+        f"def verify():\n    input()\n    for _ in range({lines}):\n        print('line')\n"
         "module.verify = verify\nmodule.__spec__ = app.importlib.util.find_spec('stillroom.cli.verify')\n"
         "sys.modules['stillroom.cli.verify'] = module\napp.main(['verify'])"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(
-        [sys.executable, "-c", source], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.readline()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": ""}  # one line stays buffered
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", source], env=environment, **pipes) as process:
+        assert process.stdin and process.stdout and process.stderr
         process.stdout.close()
+        process.stdin.write(b"go\n")
+        process.stdin.close()
         assert process.stderr.read() == b""
 
 

@@ -34,6 +34,8 @@ def test_nearest_vectors_come_first_and_equal_ones_in_order_of_rows() -> None:
     index = ExactIndex([[1, 0], [0, 1], [1, 0], [0.6, 0.8]])
     assert index.search([1, 0], 3) == [(0, 1.0), (2, 1.0), (3, 0.6)]
     assert index.search([0, 1], 99)[0] == (1, 1.0)
+    many = ExactIndex([[1, 0], [0, 1]] * 40)
+    assert [row for row, _ in many.search([1, 0], 80)] == [*range(0, 80, 2), *range(1, 80, 2)]
     assert ExactIndex(np.zeros((0, 2))).search([1, 0], 3) == []
 
 
@@ -58,11 +60,8 @@ def test_bm25_prefers_the_text_with_the_rare_word() -> None:
     scores = Bm25Index(TEXTS).scores("What is the treatment of Zonkitis?")
     assert scores.argmax() == 0
     assert (scores > 0).all()  # "treatment" is in all of them
-    assert (Bm25Index(TEXTS).scores("treatment of Zonkitis", without={"treatment"}) > 0).tolist() == [
-        True,
-        False,
-        False,
-    ]
+    alone = Bm25Index(TEXTS).scores("treatment of Zonkitis", without={"treatment"})
+    assert (alone > 0).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", "  "], ["the of"], ["x"], ["", "zonkitis"]])

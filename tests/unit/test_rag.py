@@ -82,7 +82,7 @@ def test_those_passages_are_cited_whose_words_the_answer_holds(release: Release)
     assert cited("Blergonolaser Therapy helps Zonkitis") == ("zonkitis/1", "zonkitis/2")
     assert cited("Snorfodine tablets for Quibblitis, and Drops") == ("quibblitis/1", "snurflepox/1")
     assert cited("I cannot say") == tuple(sorted(every))
-    assert cited("The treatment and the symptoms") == tuple(sorted(every))  # labels tell no passage from another
+    assert cited("The treatment and the symptoms") == tuple(sorted(every))
 
 
 def test_passages_far_behind_the_best_are_not_read(release: Release) -> None:

@@ -182,6 +182,17 @@ def test_a_name_given_twice_is_refused(release: Path) -> None:
     assert refused(release)
 
 
+def test_a_name_given_twice_in_a_text_is_refused_whatever_the_hashes_say(release: Path) -> None:
+    contents = {name: (release / name).read_bytes() for name in (TEXTS, TOPICS, CERTIFICATE)}
+    contents[TEXTS] = contents[TEXTS].replace(b'"part": 1', b'"part": 7, "part": 1', 1)
+    certificate = Certificate.model_validate_json(contents[CERTIFICATE])
+    _, contents[CERTIFICATE] = seal(certificate, contents)
+    for name, content in contents.items():
+        (release / name).write_bytes(content)
+    with pytest.raises(CertificateMismatch, match="not in the form that stillroom writes"):
+        verify(release)
+
+
 def test_a_missing_an_extra_and_a_linked_file_are_refused(release: Path, tmp_path: Path) -> None:
     (release / ".notes").write_text("")
     with pytest.raises(CertificateMismatch, match=r"'\.notes' does not belong"):
