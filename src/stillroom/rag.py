@@ -10,7 +10,7 @@ from stillroom.embed.base import Embedder
 from stillroom.errors import BadOption
 from stillroom.guarantee import Guarantee
 from stillroom.index.bm25 import words
-from stillroom.index.hybrid import LEAST_COSINE, HybridIndex
+from stillroom.index.hybrid import LEAST_COSINE, Hit, HybridIndex
 from stillroom.lm.base import LanguageModel, Prompt
 from stillroom.loading import EMBEDDER, LM, load_embedder, load_lm
 from stillroom.release.folder import Release
@@ -19,9 +19,8 @@ NOTHING = "The release has nothing on this."
 
 _ANSWER_TOKENS = 64
 _PASSAGE_WORDS = 120
-_RELATIVE = 0.75
-"""A passage is read only when its cosine is at least this share of the best one's: a small model mixes up what it
-reads, and answers about the disease of the last passage."""
+_RELATIVE_COSINE = 0.75
+_RELATIVE_BM25 = 0.5
 
 # Three made-up examples teach a small model to copy names it has never seen; with an instruction alone
 # SmolLM2-135M invents treatments. They are far from what is asked about: nothing in them can pass for an answer.
@@ -136,12 +135,11 @@ class Rag:
         return Answer(line, self._cite(line, passages), passages, guarantee, notes=self._notes(asked, passages))
 
     def _find(self, question: str) -> tuple[Passage, ...]:
-        hits = self._index.search(question, self._top_k)
-        near = _RELATIVE * max((hit.cosine for hit in hits), default=0.0)
+        hits = _near(self._index.search(question, self._top_k))
         texts = self._release.texts
         return tuple(
             Passage(number, texts[hit.row].id, texts[hit.row].topic, texts[hit.row].text, hit.score, hit.cosine)
-            for number, hit in enumerate((hit for hit in hits if hit.cosine >= near), start=1)
+            for number, hit in enumerate(hits, start=1)
         )
 
     def _cite(self, answer: str, passages: Sequence[Passage]) -> tuple[str, ...]:
@@ -173,6 +171,19 @@ class Rag:
         if self._release.certificate.rehearsal:
             notes.append("The release is a rehearsal on a public or made-up collection.")
         return tuple(notes)
+
+
+def _near(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits that come near the best one: a small model mixes up what it reads, and answers about another.
+
+    Where words and meaning agree on the best hit, the others must come near it in both.
+    """
+    if not hits:
+        return []
+    cosine = _RELATIVE_COSINE * max(hit.cosine for hit in hits)
+    agreed = hits[0].word_rank == 1 and hits[0].meaning_rank == 1
+    bm25 = _RELATIVE_BM25 * hits[0].bm25 if agreed else 0.0
+    return [hit for hit in hits if hit.cosine >= cosine and hit.bm25 >= bm25]
 
 
 def _prompt(question: str, passages: Sequence[Passage]) -> Prompt:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stillroom.embed.base import Vectors, clip
 from stillroom.errors import BadOption, CertificateMismatch, ModelUnfit
 from stillroom.guarantee import Guarantee
 from stillroom.lm.base import LanguageModel, Prompt
@@ -70,7 +71,7 @@ def test_an_empty_question_is_refused(release: Release, question: str) -> None:
 
 
 def test_those_passages_are_cited_whose_words_the_answer_holds(release: Release) -> None:
-    question = "skin, spots or vision?"
+    question = "skinny spotsy eyesight?"
     every = ("zonkitis/1", "zonkitis/2", "snurflepox/1", "quibblitis/1")
 
     def cited(reply: str) -> tuple[str, ...]:
@@ -90,8 +91,21 @@ def test_passages_far_behind_the_best_are_not_read(release: Release) -> None:
     assert [passage.id for passage in answer.passages] == ["snurflepox/1"]
 
 
+def test_where_words_and_meaning_agree_on_the_best_others_need_both(release: Release) -> None:
+    class Alike(Themes):
+        """Finds all texts near each other, the right one a little nearer."""
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            return clip(super().embed(texts) * 0.4 + 1)
+
+    answer = Rag(release, Writer("x"), Alike(), top_k=9).ask("Does Snurflepox need care?")
+    assert [passage.id for passage in answer.passages] == ["snurflepox/1"]
+    by_meaning_alone = Rag(release, Writer("x"), Alike(), top_k=9).ask("spotsy?")
+    assert len(by_meaning_alone.passages) == 4
+
+
 def test_at_most_top_k_passages_are_read(release: Release) -> None:
-    assert len(Rag(release, Writer("x"), Themes(), top_k=2).ask("skin, spots or vision?").passages) == 2
+    assert len(Rag(release, Writer("x"), Themes(), top_k=2).ask("skinny spotsy eyesight?").passages) == 2
     with pytest.raises(BadOption):
         Rag(release, Writer("x"), Themes(), top_k=0)
 
