@@ -19,17 +19,36 @@ from stillroom.release.schema import Form, Slot
 MOST_SLOTS = 8
 
 
-def _form(name: str, about: str, **slots: int) -> Form:
-    lines = tuple(Slot(label=label.replace("_", " "), draws=draws) for label, draws in slots.items())
-    return Form(name=name, about=about, slots=lines)
+def _form(name: str, about: str, *slots: tuple[str, int, str]) -> Form:
+    return Form(name=name, about=about, slots=tuple(Slot(label=label, draws=n, hint=hint) for label, n, hint in slots))
 
 
 FORMS: Mapping[str, Form] = {
-    "clinic": _form("clinic", "clinic note", Diagnosis=6, Treatment=6, Symptoms=14),
-    "tickets": _form("tickets", "support ticket", Product=6, Problem=12, Solution=12),
-    "reviews": _form("reviews", "review", Item=8, Liked=10, Disliked=10),
-    "hr": _form("hr", "personnel case", Matter=8, Cause=10, Outcome=10),
-}
+    "clinic": _form(
+        "clinic", "clinic note",
+        ("Diagnosis", 5, "name of the disease"),
+        ("Treatment", 5, "name of the treatment"),
+        ("Symptoms", 14, "list of symptoms"),
+    ),
+    "tickets": _form(
+        "tickets", "support ticket",
+        ("Product", 5, "name of the product"),
+        ("Problem", 10, "what does not work"),
+        ("Solution", 10, "what solved it"),
+    ),
+    "reviews": _form(
+        "reviews", "review",
+        ("Item", 6, "name of the item"),
+        ("Liked", 9, "what was liked"),
+        ("Disliked", 9, "what was disliked"),
+    ),
+    "hr": _form(
+        "hr", "personnel case",
+        ("Matter", 6, "name of the matter"),
+        ("Cause", 9, "what caused it"),
+        ("Outcome", 9, "what was decided"),
+    ),
+}  # fmt: skip
 """Forms that stillroom ships."""
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stillroom.lm.base import Prompt
-from stillroom.release.schema import Form, PlanRecord
+from stillroom.release.schema import Form, PlanRecord, Slot
+from stillroom.text import words as words_of
 
-FORM_BEFORE = "Fill in the form from the {about}. Copy names exactly.\n\n{About}: "
-FORM_AFTER = "\n\nForm:\n{labels}"
+FORM_BEFORE = "{About}: "
+FORM_AFTER = "\n\nFrom the {about} above, give the {list}, in this form:\n{lines}"
 FREE_BEFORE = "{task}Rephrase the following document in a few sentences. Keep what matters.\n\nDocument: "
 FREE_AFTER = "\n"
 
@@ -20,13 +21,28 @@ def document_prompt(plan: PlanRecord, text: str) -> Prompt:
         task = f"Task: {plan.task}\n" if plan.task else ""
         return Prompt(FREE_BEFORE.format(task=task), text, FREE_AFTER)
     about = form.about
-    labels = "\n".join(f"{slot.label}: ..." for slot in form.slots)
+    hints = [hint_of(slot) for slot in form.slots]
     return Prompt(
-        FORM_BEFORE.format(about=about, About=about[0].upper() + about[1:]),
+        FORM_BEFORE.format(About=about[0].upper() + about[1:]),
         text,
-        FORM_AFTER.format(labels=labels),
+        FORM_AFTER.format(
+            about=about,
+            list=", the ".join(hints[:-1]) + " and the " + hints[-1] if len(hints) > 1 else hints[0],
+            lines="\n".join(f"{slot.label}: {hint}" for slot, hint in zip(form.slots, hints, strict=True)),
+        ),
         reply=f"{form.slots[0].label}:",
     )
+
+
+def hint_of(slot: Slot) -> str:
+    """Return what the prompt says of a slot."""
+    return slot.hint or slot.label.lower()
+
+
+def form_words(form: Form) -> frozenset[str]:
+    """Return the words of the form's own prompt, lower case: the model likes to repeat them as values."""
+    said = " ".join([form.about, *(f"{slot.label} {hint_of(slot)}" for slot in form.slots)])
+    return frozenset(words_of(said))
 
 
 def public_prompt(plan: PlanRecord, words: Sequence[str]) -> Prompt:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stillroom.distil.prompts import next_label
-from stillroom.distil.vocabulary import Candidates, Spelling, prior_on_grid, topmost
+from stillroom.distil.vocabulary import Candidates, Spelling, TokenKinds, prior_on_grid, topmost
 from stillroom.distil.votes import Votes, centred, one_sided, tally
 from stillroom.lm.base import LanguageModel, Scores, Session
 from stillroom.privacy.noise import Noise
@@ -52,7 +52,7 @@ class Synthesis:
     def __init__(self, lm: LanguageModel, plan: PlanRecord, noise: Noise, journal: Draws) -> None:
         self.lm, self.plan, self.noise, self.journal = lm, plan, noise, journal
         self.stops = Stops.of(lm, plan.text.form)
-        self._breaks: set[int] | None = None
+        self._tokens = TokenKinds.of(lm, plan.text.form)
 
     def values(self, key: str, private: Session, public: Session | None, spelling: Spelling,
                progress: Callable[[int], None] = lambda n: None) -> list[list[int]]:
@@ -69,17 +69,22 @@ class Synthesis:
         slots = [slot.draws for slot in form.slots] if form else [self.plan.text.draws]
         said: list[list[int]] = []
         for slot, most in enumerate(slots):
-            value = self._value(f"{key}/{slot}", most, private, public, spelling, progress)
+            before = frozenset(token for value in said for token in self._starts(value))
+            value = self._value(f"{key}/{slot}", most, before, private, public, spelling, progress)
             said.append(value)
             if form and (label := next_label(form, slot)):
                 self._push(self.lm.encode(label), private, public)
         return said
 
-    def _value(self, key: str, most: int, private: Session, public: Session | None, spelling: Spelling,
-               progress: Callable[[int], None]) -> list[int]:
+    def _starts(self, value: Sequence[int]) -> list[int]:
+        """Return the token with which a value began: another slot does not begin with it."""
+        return [value[0]] if value else []
+
+    def _value(self, key: str, most: int, before: frozenset[int], private: Session, public: Session | None,
+               spelling: Spelling, progress: Callable[[int], None]) -> list[int]:
         said: list[int] = []
         for n in range(most):
-            token = self._draw(f"{key}/{n}", said, private, public, spelling)
+            token = self._draw(f"{key}/{n}", said, before, private, public, spelling)
             progress(1)
             if token == self.stops.token:
                 progress(most - n - 1)
@@ -96,10 +101,10 @@ class Synthesis:
         if public is not None:
             public.push(tokens)
 
-    def _draw(self, key: str, said: Sequence[int], private: Session, public: Session | None,
+    def _draw(self, key: str, said: Sequence[int], before: frozenset[int], private: Session, public: Session | None,
               spelling: Spelling) -> int:
         text = self.plan.text
-        offered = self._offered(key, said, public, spelling)
+        offered = self._offered(key, said, before, public, spelling)
         tokens, prior = offered
 
         def make() -> int:
@@ -121,15 +126,15 @@ class Synthesis:
     def _width(self, tokens: Candidates | None) -> int:
         return len(tokens.tokens) if tokens else self.lm.vocabulary_size
 
-    def _offered(self, key: str, said: Sequence[int], public: Session | None, spelling: Spelling
-                 ) -> tuple[Candidates | None, Votes | None]:
+    def _offered(self, key: str, said: Sequence[int], before: frozenset[int], public: Session | None,
+                 spelling: Spelling) -> tuple[Candidates | None, Votes | None]:
         """Return candidates and prior, committed to the journal before any private score is read."""
         if self.plan.text.candidates == "all" or public is None:
             return None, None
         text = self.plan.text
 
         def make() -> dict[str, list[int]]:
-            candidates = self._candidates(said, public, spelling)
+            candidates = self._candidates(said, before, public, spelling)
             scores = self._scores(public, candidates)[0]
             prior = prior_on_grid(scores, text.floor, text.clip, text.levels)
             return {"tokens": [*candidates.tokens], "prior": [int(p) for p in prior]}
@@ -138,23 +143,26 @@ class Synthesis:
         stop = self.stops.token if self.stops.token in kept["tokens"] else None
         return Candidates(tuple(kept["tokens"]), stop), np.array(kept["prior"], dtype=np.int64)
 
-    def _candidates(self, said: Sequence[int], public: Session, spelling: Spelling) -> Candidates:
+    def _candidates(self, said: Sequence[int], before: frozenset[int], public: Session, spelling: Spelling
+                    ) -> Candidates:
+        """Return the tokens offered next: a function of public scores, released words and the released prefix."""
         text = self.plan.text
         following = spelling.following(said)
         if text.completion and said and spelling.inside(said):
             return Candidates(tuple(sorted(following)), None)
-        best = topmost(public.scores()[0], text.top_k)
-        # An ending is offered once a value has begun: no stop as the first token of a slot.
-        ends = {*self.stops.all, *self._line_breaks()} if text.form else {*self.stops.all}
-        tokens = {token for token in best if token not in ends} | spelling.first_tokens() | following
+        scores = public.scores()[0]
+        if text.form is None:
+            offered = set(topmost(scores, text.top_k)) - {*self.stops.all}
+        elif said:
+            offered = set(topmost(scores, text.top_k)) - {*self.stops.all} - self._tokens.breaks
+        else:
+            # A value begins with a word that can be one: no ending, no word of the form, not as another slot began.
+            barred = np.array(sorted(self._tokens.no_start | before), dtype=np.int64)
+            scores[barred] = -np.inf
+            offered = {t for t in topmost(scores, text.top_k) if scores[t] > -np.inf}
+        tokens = offered | (spelling.first_tokens() - (before if not said else frozenset())) | following
         stop = self.stops.token if said else None
         return Candidates(tuple(sorted(tokens | ({stop} if stop is not None else set()))), stop)
-
-    def _line_breaks(self) -> set[int]:
-        """Return the tokens whose text holds a line break: in a form a line ends only by its stop."""
-        if self._breaks is None:
-            self._breaks = {t for t in range(self.lm.vocabulary_size) if "\n" in self.lm.decode([t])}
-        return self._breaks
 
     def _scores(self, session: Session, candidates: Candidates | None) -> Scores:
         """Return scores over the candidates (None: all), the stop standing for all stops (log-sum-exp)."""

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from stillroom.distil.prompts import form_words
 from stillroom.distil.votes import Votes, prior_votes
-from stillroom.lexicon import WordList, protected
+from stillroom.lexicon import WordList, is_stopword, protected
 from stillroom.lm.base import LanguageModel, Scores
+from stillroom.release.schema import Form
 
 SHORTEST = 2
 """Letters of a word that must stand before it may be completed."""
@@ -96,6 +98,35 @@ class Spelling:
         """Say whether a word of the public list begins like this."""
         at = bisect_left(self._sorted, fragment)
         return at < len(self._sorted) and self._sorted[at].startswith(fragment)
+
+
+@dataclass(frozen=True)
+class TokenKinds:
+    """What tokens may do in a form, by their text alone.
+
+    Attributes:
+        breaks: tokens that hold a line break; a line ends only by its stop.
+        no_start: tokens with which a value does not begin: line breaks, ends, punctuation, stop words, words of the
+            form's own prompt, and tokens that go on with a word.
+    """
+
+    breaks: frozenset[int]
+    no_start: frozenset[int]
+
+    @classmethod
+    def of(cls, lm: LanguageModel, form: Form | None) -> TokenKinds:
+        if form is None:
+            return cls(frozenset(), frozenset())
+        own = form_words(form)
+        breaks, no_start = set(), set()
+        for token in range(lm.vocabulary_size):
+            text = lm.decode([token])
+            word = text.strip().lower()
+            if "\n" in text:
+                breaks.add(token)
+            if not text.startswith(" ") or not word.isalnum() or is_stopword(word) or word in own:
+                no_start.add(token)
+        return cls(frozenset(breaks), frozenset(no_start | lm.stop_tokens))
 
 
 def topmost(scores: Scores, k: int) -> list[int]:

@@ -24,6 +24,7 @@ class Slot(Record):
 
     label: str = Field(min_length=1, max_length=60)
     draws: int = Field(ge=1, le=200)
+    hint: str = Field(default="", max_length=120, description="what belongs there, in the prompt: 'name of the disease'")
 
 
 class Form(Record):
