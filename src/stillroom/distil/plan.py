@@ -30,6 +30,7 @@ PARTS: Mapping[str, Mapping[str, object]] = {
     "floor": {"floor": 1e-9},
     "cokeywords": {"cokeywords": None},
     "completion": {"completion": False},
+    "abstain": {"abstain": False},
     "merge": {"merge": False},
     "unlisted": {"unlisted": False},
     "sizes": {"sizes": False},
@@ -153,7 +154,7 @@ def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: st
     known = word_list()
     text = TextPlan(
         draws=draws, clip=clip, temperature=p.temperature, levels=p.levels, votes=p.votes, candidates=p.candidates,
-        top_k=p.top_k, floor=floor, completion=p.completion and p.candidates == "public", form=form,
+        top_k=p.top_k, floor=floor, abstain=p.abstain and p.candidates == "public", completion=p.completion and p.candidates == "public", form=form,
         document_tokens=p.document_tokens,
     )
     support = _token_support(text)
@@ -161,6 +162,7 @@ def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: st
         method=p.method, preset=p.name, epsilon=epsilon, delta=delta, conversion=p.conversion, unit=unit, task=task,
         keywords=KeywordPlan(
             extractor=p.extractor, per_unit=p.keywords, sigma=sigma, released=p.released, word_list=known.name,
+            least_count=p.least_count * sigma,
             threshold=zcdp.threshold_for(p.keywords, sigma, delta_ps) if p.unlisted else None,
         ),
         topics=TopicPlan(
