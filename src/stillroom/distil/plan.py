@@ -125,8 +125,15 @@ def plan(
     split: dict[str, float] = {}
     for event in events:
         split[event.name] = split.get(event.name, 0.0) + zcdp.cost(event).rho
-    return Plan(record, total.rho, total.delta_ps, split, _support(record), _seconds(record, documents, words),
-                _warnings(record, documents, words))
+    return Plan(
+        record,
+        total.rho,
+        total.delta_ps,
+        split,
+        _support(record),
+        _seconds(record, documents, words),
+        _warnings(record, documents, words),
+    )
 
 
 def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: str, unit: str) -> PlanRecord:
@@ -153,8 +160,17 @@ def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: st
     floor = p.floor if p.candidates == "public" else None
     known = word_list()
     text = TextPlan(
-        draws=draws, clip=clip, temperature=p.temperature, levels=p.levels, votes=p.votes, candidates=p.candidates,
-        top_k=p.top_k, floor=floor, abstain=p.abstain and p.candidates == "public", completion=p.completion and p.candidates == "public", form=form,
+        draws=draws,
+        clip=clip,
+        temperature=p.temperature,
+        levels=p.levels,
+        votes=p.votes,
+        candidates=p.candidates,
+        top_k=p.top_k,
+        floor=floor,
+        abstain=p.abstain and p.candidates == "public",
+        completion=p.completion and p.candidates == "public",
+        form=form,
         document_tokens=p.document_tokens,
     )
     support = _token_support(text)
@@ -191,18 +207,27 @@ def _support(record: PlanRecord) -> tuple[Support, ...]:
     words, topics = record.keywords, record.topics
     found = [Support("to win a token against the lowest prior (ln(99 m/λ)/2c)", _token_support(record.text))]
     if words.threshold is not None:
-        found.append(Support("for a word that no list knows to pass the threshold, 9 times in 10",
-                             words.threshold + 1.2816 * words.sigma))
+        found.append(
+            Support(
+                "for a word that no list knows to pass the threshold, 9 times in 10",
+                words.threshold + 1.2816 * words.sigma,
+            )
+        )
     rank = max(1e-12, min(0.5, words.released / len(word_list(words.word_list))))
     noise = words.sigma * -zcdp._NORMAL.inv_cdf(rank)
-    found.append(Support("for a listed word to stand out of the noise on all words, 9 times in 10",
-                         noise + 1.2816 * words.sigma))
+    found.append(
+        Support("for a listed word to stand out of the noise on all words, 9 times in 10", noise + 1.2816 * words.sigma)
+    )
     if topics.size_sigma is not None:
         found.append(Support("for a topic to be kept, 9 times in 10", topics.smallest + 1.2816 * topics.size_sigma))
     if record.cokeywords is not None:
         sigma = record.cokeywords.sigma
-        found.append(Support("for a word to be shown with its topic, 9 times in 10",
-                             least_count(sigma, words.released) + 1.2816 * sigma))
+        found.append(
+            Support(
+                "for a word to be shown with its topic, 9 times in 10",
+                least_count(sigma, words.released) + 1.2816 * sigma,
+            )
+        )
     return tuple(found)
 
 
@@ -212,7 +237,9 @@ def _seconds(record: PlanRecord, documents: int | None, words: int | None) -> fl
     tokens = min((words or 100) * 1.4, record.text.document_tokens) + 40
     texts = max(1.0, documents * record.topics.per_unit / (record.topics.part or 80.0))
     rows = record.topics.part or 80.0
-    return documents * tokens / READ_TOKENS + texts * record.text.draws * 1.6 * math.ceil(rows / STEP_ROWS) * STEP_SECONDS
+    return (
+        documents * tokens / READ_TOKENS + texts * record.text.draws * 1.6 * math.ceil(rows / STEP_ROWS) * STEP_SECONDS
+    )
 
 
 def _warnings(record: PlanRecord, documents: int | None, words: int | None) -> tuple[str, ...]:
@@ -220,9 +247,10 @@ def _warnings(record: PlanRecord, documents: int | None, words: int | None) -> t
     if record.epsilon > 10:
         found.append(f"ε = {record.epsilon:g} is above 10: the guarantee is weak, and one unit may show.")
     if documents is not None and record.delta > 1 / documents:
-        found.append(f"δ = {record.delta:g} is above 1/{documents}: whole documents could be published within it; "
-                     f"choose a smaller δ, such as 1e-6.")
+        found.append(
+            f"δ = {record.delta:g} is above 1/{documents}: whole documents could be published within it; "
+            f"choose a smaller δ, such as 1e-6."
+        )
     if words is not None and words * 1.4 > record.text.document_tokens:
-        found.append(f"Documents of {words} words are cut after {record.text.document_tokens} tokens "
-                     f"in the text step.")
+        found.append(f"Documents of {words} words are cut after {record.text.document_tokens} tokens in the text step.")
     return tuple(found)

@@ -25,17 +25,17 @@ class Preset:
     topics: int  # L
     extractor: Literal["fast", "lm"] = "fast"
     unlisted: bool = True
-    keyword_share: float = 0.08
+    keyword_share: float = 0.2
     least_count: float = 3.5  # of σ: fewer noisy counts are kept that nobody's words stand behind
     merge: bool = True
     highest_zipf: float | None = 4.5
     sizes: bool = True
     size_share: float = 0.02
     smallest: float = 0.8  # of the least support
-    part: float = 1.8  # of the least support
+    part: float = 2.5  # of the least support
     most_topics: int | None = None
     cokeywords: int | None = 8  # K_c; None: off
-    cokeyword_share: float = 0.08
+    cokeyword_share: float = 0.1
     published: int = 24
     candidates: Literal["public", "all"] = "public"
     top_k: int = 200
@@ -58,7 +58,7 @@ class Preset:
     chunk_words: int = 400
 
 
-DEFAULT = Preset(name="default-1", method="stillroom", keywords=10, released=300, topics=2)
+DEFAULT = Preset(name="default-1", method="stillroom", keywords=10, released=200, topics=1)
 
 
 def _paper(name: str, released: int, keep: int, question: Literal["medical", "movielens", "searchqa"]) -> Preset:

@@ -86,9 +86,18 @@ def run_folder(out: Path | str) -> Path:
     return path.with_name(path.name + ".run")
 
 
-def _release(collection: Collection | Path | str, plan: PlanRecord, ledger: Ledger, out: Path, place: Path,
-             lm: LanguageModel | str, embedder: Embedder | str, noise: Noise | None, progress: Progress,
-             run_id: Callable[[], str]) -> Release:
+def _release(
+    collection: Collection | Path | str,
+    plan: PlanRecord,
+    ledger: Ledger,
+    out: Path,
+    place: Path,
+    lm: LanguageModel | str,
+    embedder: Embedder | str,
+    noise: Noise | None,
+    progress: Progress,
+    run_id: Callable[[], str],
+) -> Release:
     if out.exists():
         return _already_written(out, place, ledger)
     events = events_of(plan)
@@ -103,26 +112,41 @@ def _release(collection: Collection | Path | str, plan: PlanRecord, ledger: Ledg
     reserved = False
     try:
         progress.stage("checking the collection", None)
-        with contextlib.closing(_spool(documents, place, plan)) as spool, _journal(place, settings, ledger,
-                                                                                   run_id) as journal:
+        with (
+            contextlib.closing(_spool(documents, place, plan)) as spool,
+            _journal(place, settings, ledger, run_id) as journal,
+        ):
             journal.bind(journal.fingerprint(spool.fingerprint_parts()))
             purpose = f"release {plan.preset}"
             reservation = ledger.reserve(journal.run, events, purpose=purpose, units=spool.unit_ids())
             reserved = True
             tools = Tools(
-                lm=model, extractor=_extractor(plan, model), noise=noise or OpenDPNoise(), journal=journal,
-                embedder=vectors, progress=progress,
+                lm=model,
+                extractor=_extractor(plan, model),
+                noise=noise or OpenDPNoise(),
+                journal=journal,
+                embedder=vectors,
+                progress=progress,
             )
             outcome = distil(spool, plan, tools)
             state = ledger.state()
             certificate = folder.certify(
-                plan, run=journal.run, assumptions=_assumptions(plan, model), models=_named(model, vectors),
-                public_inputs=public_inputs(plan), software=_software(),
-                ledger={"population": state.population, "epsilon": repr(state.epsilon), "delta": repr(state.delta),
-                        "head": reservation.head},
+                plan,
+                run=journal.run,
+                assumptions=_assumptions(plan, model),
+                models=_named(model, vectors),
+                public_inputs=public_inputs(plan),
+                software=_software(),
+                ledger={
+                    "population": state.population,
+                    "epsilon": repr(state.epsilon),
+                    "delta": repr(state.delta),
+                    "head": reservation.head,
+                },
             )
-            written = folder.write(out, certificate_without_files=certificate, statistics=outcome.statistics,
-                                   texts=outcome.texts)
+            written = folder.write(
+                out, certificate_without_files=certificate, statistics=outcome.statistics, texts=outcome.texts
+            )
             ledger.complete(journal.run)
     except BaseException:
         if fresh and not reserved:
@@ -157,16 +181,26 @@ def rehearse(
     try:
         with contextlib.closing(_spool(documents, place, record)) as spool:
             tools = Tools(
-                lm=model, extractor=_extractor(record, model), noise=noise or OpenDPNoise(), journal=_Remembered(),
-                embedder=vectors, progress=tell,
+                lm=model,
+                extractor=_extractor(record, model),
+                noise=noise or OpenDPNoise(),
+                journal=_Remembered(),
+                embedder=vectors,
+                progress=tell,
             )
             outcome = distil(spool, record, tools)
         certificate = folder.certify(
-            record, run=secrets.token_hex(16), rehearsal=True, assumptions=_assumptions(record, model),
-            models=_named(model, vectors), public_inputs=public_inputs(record), software=_software(),
+            record,
+            run=secrets.token_hex(16),
+            rehearsal=True,
+            assumptions=_assumptions(record, model),
+            models=_named(model, vectors),
+            public_inputs=public_inputs(record),
+            software=_software(),
         )
-        return folder.write(out, certificate_without_files=certificate, statistics=outcome.statistics,
-                            texts=outcome.texts)
+        return folder.write(
+            out, certificate_without_files=certificate, statistics=outcome.statistics, texts=outcome.texts
+        )
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -225,8 +259,9 @@ def _journal(place: Path, settings: Mapping[str, Any], ledger: Ledger, run_id: C
         return Journal.begin(place, run=run_id(), settings=settings, ledger=ledger)
 
 
-def _models(plan: PlanRecord, lm: LanguageModel | str, embedder: Embedder | str, progress: Progress
-            ) -> tuple[LanguageModel, Embedder | None]:
+def _models(
+    plan: PlanRecord, lm: LanguageModel | str, embedder: Embedder | str, progress: Progress
+) -> tuple[LanguageModel, Embedder | None]:
     """Return the models, found fit before anything is spent."""
     progress.stage("loading the model", None)
     model = load_lm(lm) if isinstance(lm, str) else lm

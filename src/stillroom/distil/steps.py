@@ -112,8 +112,9 @@ def _words(units: Units, plan: PlanRecord, tools: Tools) -> tuple[Word, ...]:
     return tuple(Word.model_validate(w) for w in tools.journal.draw("keywords", make))
 
 
-def _topics(units: Units, plan: PlanRecord, tools: Tools, words: Sequence[Word], groups: Sequence[Group]
-            ) -> tuple[tuple[Sized, ...], list[list[Member]], tuple[LeftOut, ...]]:
+def _topics(
+    units: Units, plan: PlanRecord, tools: Tools, words: Sequence[Word], groups: Sequence[Group]
+) -> tuple[tuple[Sized, ...], list[list[Member]], tuple[LeftOut, ...]]:
     """Assign units to topics, release the sizes, keep the topics that are large enough, and assign again."""
     tools.progress.stage("topics", None)
     most = plan.topics.per_unit
@@ -128,9 +129,9 @@ def _topics(units: Units, plan: PlanRecord, tools: Tools, words: Sequence[Word],
     return kept, assign(units.units(), matcher, len(kept), most), left
 
 
-def _together(plan: PlanRecord, tools: Tools, words: Sequence[Word], topics: Sequence[Sized],
-              members: Sequence[list[Member]]
-              ) -> tuple[tuple[Sized, ...], list[list[Member]], list[tuple[Word, ...]], tuple[LeftOut, ...]]:
+def _together(
+    plan: PlanRecord, tools: Tools, words: Sequence[Word], topics: Sequence[Sized], members: Sequence[list[Member]]
+) -> tuple[tuple[Sized, ...], list[list[Member]], list[tuple[Word, ...]], tuple[LeftOut, ...]]:
     """Release the co-keywords of every topic; leave out those whose own word does not stand out.
 
     What is left out follows from released counts alone, and its budget is spent all the same.
@@ -141,7 +142,6 @@ def _together(plan: PlanRecord, tools: Tools, words: Sequence[Word], topics: Seq
     kept: list[tuple[Sized, list[Member], tuple[Word, ...]]] = []
     left = []
     for topic, inside in zip(topics, members, strict=True):
-
         own = topic.group.words
 
         def make(chosen: Sequence[Member] = inside, own: tuple[str, ...] = own) -> list[dict[str, object]]:
@@ -156,8 +156,9 @@ def _together(plan: PlanRecord, tools: Tools, words: Sequence[Word], topics: Seq
     return tuple(k[0] for k in kept), [k[1] for k in kept], [k[2] for k in kept], tuple(left)
 
 
-def _rows(units: Units, plan: PlanRecord, tools: Tools, topics: Sequence[Sized],
-          members: Sequence[Sequence[Member]]) -> list[list[list[tuple[str, int]]]]:
+def _rows(
+    units: Units, plan: PlanRecord, tools: Tools, topics: Sequence[Sized], members: Sequence[Sequence[Member]]
+) -> list[list[list[tuple[str, int]]]]:
     """Return for each part of each topic the documents (unit, number) that vote there, after the cut."""
     rows = []
     for topic, inside in zip(topics, members, strict=True):
@@ -182,8 +183,14 @@ def _cut(units: Units, plan: PlanRecord, tools: Tools, topic: Sized, inside: Seq
     return [member for member, s in zip(inside, similar, strict=True) if s >= theta]
 
 
-def _texts(units: Units, plan: PlanRecord, tools: Tools, topics: Sequence[Sized], shown: Sequence[tuple[Word, ...]],
-           rows: Sequence[Sequence[Sequence[tuple[str, int]]]]) -> list[Text]:
+def _texts(
+    units: Units,
+    plan: PlanRecord,
+    tools: Tools,
+    topics: Sequence[Sized],
+    shown: Sequence[tuple[Word, ...]],
+    rows: Sequence[Sequence[Sequence[tuple[str, int]]]],
+) -> list[Text]:
     """Draw one text for every part of every topic; a part that is done is taken from the journal unread."""
     synthesis = Synthesis(tools.lm, plan, tools.noise, tools.journal)
     done = getattr(tools.journal, "has", lambda key: False)
@@ -225,8 +232,9 @@ def _read(units: Units, plan: PlanRecord, tools: Tools, rows: Sequence[tuple[str
     return tools.lm.read(prompts, plan.text.document_tokens)
 
 
-def _text(plan: PlanRecord, lm: LanguageModel, spelling: Spelling, topic: Sized, part: int,
-          values: list[list[int]]) -> Text:
+def _text(
+    plan: PlanRecord, lm: LanguageModel, spelling: Spelling, topic: Sized, part: int, values: list[list[int]]
+) -> Text:
     form = plan.text.form
     topic_name, number = topic.group.name, part + 1
     name = text_id(topic_name, number)

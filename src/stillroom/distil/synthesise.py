@@ -54,8 +54,14 @@ class Synthesis:
         self.stops = Stops.of(lm, plan.text.form)
         self._tokens = TokenKinds.of(lm, plan.text.form)
 
-    def values(self, key: str, private: Session, public: Session | None, spelling: Spelling,
-               progress: Callable[[int], None] = lambda n: None) -> list[list[int]]:
+    def values(
+        self,
+        key: str,
+        private: Session,
+        public: Session | None,
+        spelling: Spelling,
+        progress: Callable[[int], None] = lambda n: None,
+    ) -> list[list[int]]:
         """Return the drawn tokens: of each slot of the form, or of the one free text.
 
         Args:
@@ -80,11 +86,21 @@ class Synthesis:
         """Return the token with which a value began: no other slot begins with it."""
         return frozenset(value[:1])
 
-    def _value(self, key: str, slot: Slot, before: frozenset[int], private: Session, public: Session | None,
-               spelling: Spelling, progress: Callable[[int], None]) -> list[int]:
+    def _value(
+        self,
+        key: str,
+        slot: Slot,
+        before: frozenset[int],
+        private: Session,
+        public: Session | None,
+        spelling: Spelling,
+        progress: Callable[[int], None],
+    ) -> list[int]:
         said: list[int] = []
         for n in range(slot.draws):
             barred = self._tokens.barred(said, before, slot.list)
+            if slot.list and n < slot.draws // 2:
+                barred |= {self.stops.token}  # all draws are paid for: a list does not end in its first half
             token = self._draw(f"{key}/{n}", said, barred, private, public, spelling)
             progress(1)
             if token == self.stops.token:
@@ -102,16 +118,26 @@ class Synthesis:
         if public is not None:
             public.push(tokens)
 
-    def _draw(self, key: str, said: Sequence[int], barred: frozenset[int], private: Session, public: Session | None,
-              spelling: Spelling) -> int:
+    def _draw(
+        self,
+        key: str,
+        said: Sequence[int],
+        barred: frozenset[int],
+        private: Session,
+        public: Session | None,
+        spelling: Spelling,
+    ) -> int:
         text = self.plan.text
         offered = self._offered(key, said, barred, public, spelling)
 
         def make() -> int:
             if offered is None:
                 scores = private.scores()
-                votes = centred(scores, text.levels, text.clip) if text.votes == "centred" else one_sided(
-                    scores, text.levels)
+                votes = (
+                    centred(scores, text.levels, text.clip)
+                    if text.votes == "centred"
+                    else one_sided(scores, text.levels)
+                )
                 total = tally(votes)
             else:
                 table = self._table(private, said, barred)
@@ -119,15 +145,14 @@ class Synthesis:
                 top = table.max(axis=1, keepdims=True, initial=-np.inf) if text.abstain else None
                 votes = one_sided(table[:, chosen], text.levels, top)
                 total = tally(votes) + np.array(offered.prior, dtype=np.int64)
-            index = self.noise.noisy_max(
-                total, range=float(text.levels), scale=vote_scale(self.plan), monotonic=True
-            )
+            index = self.noise.noisy_max(total, range=float(text.levels), scale=vote_scale(self.plan), monotonic=True)
             return offered.tokens[index] if offered is not None else index
 
         return int(self.journal.draw(key, make))
 
-    def _offered(self, key: str, said: Sequence[int], barred: frozenset[int], public: Session | None,
-                 spelling: Spelling) -> Candidates | None:
+    def _offered(
+        self, key: str, said: Sequence[int], barred: frozenset[int], public: Session | None, spelling: Spelling
+    ) -> Candidates | None:
         """Return candidates and prior, committed to the journal before any private score is read; None: all tokens."""
         text = self.plan.text
         if text.candidates == "all" or public is None:
@@ -142,8 +167,9 @@ class Synthesis:
         kept = self.journal.draw(f"{key}/offered", make)
         return Candidates(tuple(kept["tokens"]), tuple(kept["prior"]))
 
-    def _candidates(self, scores: Scores, said: Sequence[int], barred: frozenset[int], spelling: Spelling
-                    ) -> tuple[int, ...]:
+    def _candidates(
+        self, scores: Scores, said: Sequence[int], barred: frozenset[int], spelling: Spelling
+    ) -> tuple[int, ...]:
         """Return the tokens offered next: a function of public scores, released words and the released prefix."""
         text = self.plan.text
         following = spelling.following(said)

@@ -94,6 +94,11 @@ class Spelling:
         text = self.lm.decode(said)
         return text.rsplit(None, 1)[-1].lower() if text and not text[-1].isspace() else ""
 
+    def whole(self, word: str) -> bool:
+        """Say whether a word is a released or listed one, not a piece that was cut off."""
+        plain = word.lower().strip(".,;:!?()\"'")
+        return plain in self.known or plain in self.words or is_stopword(plain)
+
     def begins_known(self, fragment: str) -> bool:
         """Say whether a word of the public list begins like this."""
         at = bisect_left(self._sorted, fragment)
