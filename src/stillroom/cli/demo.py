@@ -69,9 +69,7 @@ def demo(
         paid = book.state()
     for text in release.texts:
         console.print(f"   {text.id}: {text.text}".replace("\n", " | "))
-    console.print(
-        f"   {len(release.texts)} texts in {took:.0f} s; ε = {paid.spent_epsilon:.3g} of {paid.epsilon:g} spent"
-    )
+    console.print(f"   {len(release.texts)} texts in {took:.0f} s; ε = {paid.spent:.3g} of {paid.epsilon:g} spent")
 
     console.print("\n[bold]4. Asking[/bold]: costs nothing")
     rag = Rag(release, lm, load_embedder(EMBEDDER))
@@ -82,9 +80,9 @@ def demo(
         console.print(f"   {question}\n   → {answer.text}  [{', '.join(answer.citations)}]  ({right})")
     with Ledger.open(ledger, installation=folder / "home") as book:
         after = book.state()
-    same = after.spent_rho == paid.spent_rho and after.entries == paid.entries
+    same = after.rho == paid.rho and after.entries == paid.entries
     console.print(
-        f"   ledger before and after: ε = {paid.spent_epsilon:.4g} and {after.spent_epsilon:.4g}"
+        f"   ledger before and after: ε = {paid.spent:.4g} and {after.spent:.4g}"
         f" ({'it did not move' if same else 'IT MOVED'})"
     )
 

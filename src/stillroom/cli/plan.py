@@ -13,7 +13,7 @@ from rich.table import Table
 
 from stillroom.cli.progress import showing
 from stillroom.distil.forms import FORMS
-from stillroom.distil.plan import PARTS, Plan
+from stillroom.distil.plan import FILTERS, PARTS, Plan
 from stillroom.distil.plan import plan as make
 from stillroom.distil.presets import PRESETS
 from stillroom.errors import BadOption
@@ -37,6 +37,10 @@ UnitField = Annotated[str, typer.Option("--unit", help="Field that names the pro
 Without = Annotated[str, typer.Option(help=f"Parts to switch off, with commas: {', '.join(PARTS)}.")]
 TopicsPerUnit = Annotated[int | None, typer.Option(min=1, help="L: topics of one unit at most.")]
 
+SelfFilter = Annotated[
+    str | None, typer.Option(help=f"Question by which the model may drop released texts: {', '.join(FILTERS)}.")
+]
+
 
 def parts_of(without: str) -> tuple[str, ...]:
     """Return the parts named in --without."""
@@ -53,6 +57,7 @@ def plan(
     unit: UnitField = "document",
     without: Without = "",
     topics_per_unit: TopicsPerUnit = None,
+    self_filter: SelfFilter = None,
     documents: Annotated[int | None, typer.Option(help="Public figure: about how many documents.")] = None,
     words: Annotated[int | None, typer.Option(help="Public figure: about how many words a document has.")] = None,
     rehearse: Annotated[
@@ -72,7 +77,7 @@ def plan(
     """Show what an ε buys: noise, clip, and how many units must state a fact. Opens no file of the collection."""
     made = make(
         epsilon=epsilon, delta=delta, preset=preset, form=form, task=task, unit=unit, without=parts_of(without),
-        topics_per_unit=topics_per_unit, documents=documents, words=words,
+        topics_per_unit=topics_per_unit, selffilter=self_filter, documents=documents, words=words,
     )  # fmt: skip
     if as_json:
         typer.echo(json.dumps(_record(made), ensure_ascii=False, indent=2))

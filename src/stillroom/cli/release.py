@@ -14,6 +14,7 @@ from stillroom.cli.plan import (
     Epsilon,
     FormName,
     PresetName,
+    SelfFilter,
     Task,
     TopicsPerUnit,
     UnitField,
@@ -55,6 +56,7 @@ def release(
     task: Task = "",
     without: Without = "",
     topics_per_unit: TopicsPerUnit = None,
+    self_filter: SelfFilter = None,
     lm: Annotated[str, typer.Option(help="Language model with scores: a name, a folder, a .gguf file, a hub id.")] = LM,
     embedder: Annotated[str, typer.Option(help="Embedder, where the preset has a similarity cut.")] = EMBEDDER,
     abandon: Annotated[
@@ -80,7 +82,7 @@ def release(
             form_used = form
         made = make(
             epsilon=epsilon, delta=delta, preset=preset, form=form_used, task=task, unit=unit,
-            without=parts_of(without), topics_per_unit=topics_per_unit,
+            without=parts_of(without), topics_per_unit=topics_per_unit, selffilter=self_filter,
         )  # fmt: skip
         with Ledger.open(ledger) as book:
             written = run.release(documents, made, ledger=book, out=out, lm=lm, embedder=embedder, progress=progress)
@@ -89,7 +91,7 @@ def release(
     show(made, console)
     console.print(f"[bold]{len(written.texts)} texts[/bold] in {out}")
     console.print(written.certificate.meaning)
-    console.print(f"ledger {ledger}: ε = {state.spent_epsilon:.3g} of {state.epsilon:g} spent at δ = {state.delta:g}")
+    console.print(f"ledger {ledger}: ε = {state.spent:.3g} of {state.epsilon:g} spent at δ = {state.delta:g}")
 
 
 def _proposed(task: str, lm: str, progress: Progress) -> Form:

@@ -19,6 +19,7 @@ SURE = 99.0
 """Odds at which the right token counts as won: probability .99."""
 SPELT = 80
 """About how many tokens released words add to the candidates."""
+FILTERS = ("off", "medical", "movielens", "searchqa", "task")
 LEAST_CLIP = 0.005
 READ_TOKENS, STEP_SECONDS, STEP_ROWS = 400.0, 0.25, 64
 """Speed of the small default model on two cores: tokens read a second, seconds a step of so many rows."""
@@ -84,6 +85,7 @@ def plan(
     unit: str = "document",
     without: tuple[str, ...] = (),
     topics_per_unit: int | None = None,
+    selffilter: str | None = None,
     documents: int | None = None,
     words: int | None = None,
 ) -> Plan:
@@ -97,6 +99,7 @@ def plan(
         unit: "document", or the field that names the unit.
         without: parts of the default to switch off; see PARTS.
         topics_per_unit: L, instead of the preset's.
+        selffilter: "off", "medical", "movielens", "searchqa" or "task", instead of the preset's.
         documents, words: public figures for time and for the warning δ > 1/n: how many documents, how long.
 
     Raises:
@@ -112,6 +115,10 @@ def plan(
         if topics_per_unit < 1:
             raise BadOption("topics per unit", topics_per_unit, "at least 1")
         chosen = replace(chosen, topics=topics_per_unit)
+    if selffilter is not None:
+        if selffilter not in FILTERS:
+            raise UnknownName("self-filter", selffilter, FILTERS)
+        chosen = replace(chosen, selffilter=selffilter)  # type: ignore[arg-type]
     for name, figure in (("documents", documents), ("words", words)):
         if figure is not None and figure < 1:
             raise BadOption(name, figure, "at least 1")

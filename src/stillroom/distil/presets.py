@@ -53,7 +53,7 @@ class Preset:
     epsilon_theta: float = 0.4
     mean_rho: float = 0.009  # ρ of the Gaussian part of the cut, a topic
     histogram_rho: float | None = None  # ρ_hist, where it is fixed
-    selffilter: Literal["off", "medical", "movielens", "searchqa", "task"] = "task"
+    selffilter: Literal["off", "medical", "movielens", "searchqa", "task"] = "off"
     document_tokens: int = 128
     chunk_words: int = 400
 
