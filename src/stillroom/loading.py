@@ -39,7 +39,7 @@ def load_lm(name: str, cache: Path | None = None) -> LanguageModel:
     from stillroom.lm.huggingface import HuggingFaceLM
     from stillroom.models import default_cache, resolve
 
-    return HuggingFaceLM(resolve(name, cache or default_cache(os.environ), kind="lm"), name)
+    return HuggingFaceLM(resolve(name, cache or default_cache(os.environ), kind="lm"), name=name)
 
 
 def load_embedder(name: str, cache: Path | None = None) -> Embedder:

@@ -17,8 +17,9 @@ from stillroom.privacy.noise import Noise
 from stillroom.release.schema import KeywordPlan, Word
 
 
-def released_words(keywords: Iterable[Iterable[str]], plan: KeywordPlan, known: WordList, noise: Noise
-                   ) -> tuple[Word, ...]:
+def released_words(
+    keywords: Iterable[Iterable[str]], plan: KeywordPlan, known: WordList, noise: Noise
+) -> tuple[Word, ...]:
     """Return the R words of highest noisy count, ties by word; one draw of noise.
 
     Args:
@@ -34,7 +35,10 @@ def released_words(keywords: Iterable[Iterable[str]], plan: KeywordPlan, known: 
             elif plan.threshold is not None:
                 unlisted[word] += 1
     counts, above = noise.histogram(
-        listed, {word: float(n) for word, n in unlisted.items()}, keys=plan.per_unit, sigma=plan.sigma,
+        listed,
+        {word: float(n) for word, n in unlisted.items()},
+        keys=plan.per_unit,
+        sigma=plan.sigma,
         threshold=plan.threshold,
     )
     found = [Word(word=known.words[i], count=float(counts[i]), listed=True) for i in _largest(counts, plan.released)]

@@ -78,8 +78,9 @@ class Matcher:
         rank: public order of the released words for co-keywords; the first K_c of a document count.
     """
 
-    def __init__(self, words: Sequence[Word], groups: Sequence[Group], merge: bool,
-                 rank: Callable[[str], float] = zipf) -> None:
+    def __init__(
+        self, words: Sequence[Word], groups: Sequence[Group], merge: bool, rank: Callable[[str], float] = zipf
+    ) -> None:
         self._key: Callable[[str], str] = lemma if merge else str
         self._word = {w.word: i for i, w in enumerate(words)}
         self._group = {self._key(word): i for i, group in enumerate(groups) for word in group.words}
@@ -119,8 +120,9 @@ def noisy_sizes(members: Sequence[Sequence[Member]], plan: TopicPlan, noise: Noi
     return [float(n) for n in noise.gaussian(counts, sensitivity=math.sqrt(plan.per_unit), sigma=plan.size_sigma)]
 
 
-def keep(groups: Sequence[Group], sizes: Sequence[float] | None, plan: TopicPlan
-         ) -> tuple[tuple[Sized, ...], tuple[LeftOut, ...]]:
+def keep(
+    groups: Sequence[Group], sizes: Sequence[float] | None, plan: TopicPlan
+) -> tuple[tuple[Sized, ...], tuple[LeftOut, ...]]:
     """Return the topics to keep with their parts, and those left out: a function of released values alone.
 
     Units of a topic left out are merged upward: they join the next more frequent topic whose word they have, so the
@@ -128,8 +130,11 @@ def keep(groups: Sequence[Group], sizes: Sequence[float] | None, plan: TopicPlan
     """
     if sizes is None:
         return tuple(Sized(group, None, 1) for group in groups), ()
-    left = [LeftOut(word=group.name, reason=f"noisy size {size:.0f} is below {plan.smallest:.0f}: merged upward")
-            for group, size in zip(groups, sizes, strict=True) if size < plan.smallest]
+    left = [
+        LeftOut(word=group.name, reason=f"noisy size {size:.0f} is below {plan.smallest:.0f}: merged upward")
+        for group, size in zip(groups, sizes, strict=True)
+        if size < plan.smallest
+    ]
     kept = [(group, size) for group, size in zip(groups, sizes, strict=True) if size >= plan.smallest]
     if plan.most is not None and len(kept) > plan.most:
         order = sorted(kept, key=lambda pair: (-pair[1], pair[0].name))

@@ -12,22 +12,25 @@ if TYPE_CHECKING:
     from stillroom.lm.huggingface import HuggingFaceLM
 
 
-def generate(lm: HuggingFaceLM, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = (),
-             body_tokens: int = 2048) -> list[str]:
+def generate(
+    lm: HuggingFaceLM, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = (), body_tokens: int = 2048
+) -> list[str]:
     """Return the greedy continuation of each prompt, cut before any stop string."""
     groups: dict[str, list[int]] = defaultdict(list)
     for i, prompt in enumerate(prompts):
         groups[prompt.before].append(i)
     texts = [""] * len(prompts)
     for members in groups.values():
-        for i, text in zip(members, _group(lm, [prompts[i] for i in members], max_tokens, stop, body_tokens),
-                           strict=True):
+        for i, text in zip(
+            members, _group(lm, [prompts[i] for i in members], max_tokens, stop, body_tokens), strict=True
+        ):
             texts[i] = text
     return texts
 
 
-def _group(lm: HuggingFaceLM, prompts: list[Prompt], max_tokens: int, stop: Sequence[str],
-           body_tokens: int) -> list[str]:
+def _group(
+    lm: HuggingFaceLM, prompts: list[Prompt], max_tokens: int, stop: Sequence[str], body_tokens: int
+) -> list[str]:
     torch = lm.torch
     session = lm.open(lm.read(prompts, body_tokens), public=len(prompts) == 1)
     texts: list[str] = []

@@ -50,8 +50,9 @@ class HuggingFaceReadings(Readings):
 class _Block:
     """Rows that run together: fixed in number, all as long as the public cap."""
 
-    def __init__(self, lm: HuggingFaceLM, readings: HuggingFaceReadings, rows: Sequence[_Row], size: int,
-                 length: int) -> None:
+    def __init__(
+        self, lm: HuggingFaceLM, readings: HuggingFaceReadings, rows: Sequence[_Row], size: int, length: int
+    ) -> None:
         torch = lm.torch
         self.lm, self.count, self.size = lm, len(rows), size
         prefix = len(readings.prefix)
@@ -126,8 +127,15 @@ class HuggingFaceLM(LanguageModel):
 
     capabilities = frozenset({"scores", "generate"})
 
-    def __init__(self, model: str | Path, *, name: str | None = None, device: str = "cpu", dtype: str = "float32",
-                 memory: int = 6 * 2**30) -> None:
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        name: str | None = None,
+        device: str = "cpu",
+        dtype: str = "float32",
+        memory: int = 6 * 2**30,
+    ) -> None:
         try:
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -146,8 +154,12 @@ class HuggingFaceLM(LanguageModel):
                     str(model), dtype=self.dtype, attn_implementation=register()
                 )
             except (OSError, ValueError, KeyError) as wrong:
-                raise ModelUnfit(str(model), "text", "it is no causal language model that transformers can load here "
-                                 f"({type(wrong).__name__}); see stillroom models list") from wrong
+                raise ModelUnfit(
+                    str(model),
+                    "text",
+                    "it is no causal language model that transformers can load here "
+                    f"({type(wrong).__name__}); see stillroom models list",
+                ) from wrong
         self.model.eval().to(device)
         self.body = self.model.get_decoder() if hasattr(self.model, "get_decoder") else self.model.model
         head = self.model.get_output_embeddings()
@@ -259,8 +271,9 @@ class HuggingFaceLM(LanguageModel):
         return done
 
     # -- going on -------------------------------------------------------------------------------------------------
-    def open(self, readings: Readings, rows: Sequence[int] | None = None, *, public: bool = False
-             ) -> HuggingFaceSession:
+    def open(
+        self, readings: Readings, rows: Sequence[int] | None = None, *, public: bool = False
+    ) -> HuggingFaceSession:
         if not isinstance(readings, HuggingFaceReadings):
             raise TypeError("these readings were made by another language model")
         chosen = [readings.rows[i] for i in (range(len(readings)) if rows is None else rows)]
