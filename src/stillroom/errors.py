@@ -64,7 +64,8 @@ class FieldMissing(UsageError):
     def __init__(self, path: Path | str, line: int, field: str, option: str, have: Sequence[str]) -> None:
         fields = ", ".join(sorted(have)) or "none"
         super().__init__(
-            f"{str(path)!r}, line {line}: no field {field!r} (fields there: {fields}): name the right one with {option}."
+            f"{str(path)!r}, line {line}: no field {field!r} (fields there: {fields}): "
+            f"name the right one with {option}."
         )
 
 
@@ -160,8 +161,17 @@ class BudgetRefused(StillroomError):
 class LedgerEmpty(BudgetRefused):
     """Asked, left and total, in ε at the ledger's δ and in ρ."""
 
-    def __init__(self, *, asked_rho: float, left_rho: float, total_rho: float, asked: float, spent: float, total: float,
-                 delta: float) -> None:
+    def __init__(
+        self,
+        *,
+        asked_rho: float,
+        left_rho: float,
+        total_rho: float,
+        asked: float,
+        spent: float,
+        total: float,
+        delta: float,
+    ) -> None:
         super().__init__(
             f"The ledger refuses: asked for ρ = {asked_rho:.4g} (alone ε = {asked:.3g}), left is ρ = {left_rho:.4g} of "
             f"{total_rho:.4g} (spent ε = {spent:.3g} of {total:g} at δ = {delta:g}): plan a smaller ε, or stop here; "

@@ -43,7 +43,9 @@ class TestTheSuiteItself:
         class Shared(ToyLM):
             said: ClassVar[list[int]] = []
 
-            def open(self, readings: Readings | Sequence[Prompt], rows: Sequence[int] | None = None) -> ToySession:
+            def open(
+                self, readings: Readings | Sequence[Prompt], rows: Sequence[int] | None = None, *, public: bool = False
+            ) -> ToySession:
                 session = super().open(readings, rows)
                 session._said = [self.said] * session.rows
                 return session

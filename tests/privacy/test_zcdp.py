@@ -1,6 +1,7 @@
 """Costs and conversions, against the published numbers, OpenDP, scipy and Theorem 1 of DP-SynRAG."""
 
 import math
+import time
 
 import opendp.prelude as dp
 import pytest
@@ -46,7 +47,7 @@ def test_the_conversion_is_the_one_of_opendp(rho: float, delta: float) -> None:
     assert zcdp.epsilon_of(rho, delta) == pytest.approx(theirs, rel=1e-6)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(epsilon=epsilons, delta=deltas)
 def test_rho_and_epsilon_never_round_in_favour_of_spending(epsilon: float, delta: float) -> None:
     rho = zcdp.rho_of(epsilon, delta)
@@ -54,6 +55,36 @@ def test_rho_and_epsilon_never_round_in_favour_of_spending(epsilon: float, delta
     assert zcdp.epsilon_of(rho, delta) <= epsilon * (1 + 1e-12)
     assert zcdp.epsilon_of(rho * (1 + 1e-6), delta) > epsilon
     assert zcdp.rho_of_paper(epsilon, delta) < rho
+
+
+@settings(max_examples=100, deadline=None)
+@given(rho=st.floats(1e-3, 100), epsilon=epsilons)
+def test_delta_is_the_least_of_proposition_12_over_all_orders(rho: float, epsilon: float) -> None:
+    def log_delta(alpha: float) -> float:
+        return (alpha - 1) * (alpha * rho - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
+
+    least = min(0.0, *(log_delta(1 + math.exp(step / 50)) for step in range(-500, 1000)))
+    delta = zcdp.delta_of(rho, epsilon)
+    assert delta <= math.exp(least) * (1 + 1e-9)
+    assert delta == 0 or math.log(delta) == pytest.approx(least, rel=1e-3, abs=1e-3)
+
+
+def test_a_thousand_conversions_take_no_noticeable_time() -> None:
+    start = time.process_time()
+    for step in range(1, 1001):
+        zcdp.epsilon_of(zcdp.rho_of(step / 50, 1e-6), 1e-6)
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("rho", [5e-324, 1e-300, 1e300, 1.7e308, math.inf, math.nan, -1.0])
+@pytest.mark.parametrize("other", [5e-324, 1e-300, 0.5, 1 - 1e-16, 1e300, math.inf, math.nan, -1.0])
+def test_no_number_stops_a_conversion_and_what_is_none_claims_nothing(rho: float, other: float) -> None:
+    epsilon, delta = zcdp.epsilon_of(rho, other), zcdp.delta_of(rho, other)
+    assert epsilon >= 0 and 0 <= delta <= 1
+    if not 0 <= rho < math.inf:
+        assert epsilon == math.inf and delta == 1
+    if not other > 0:
+        assert epsilon == math.inf
 
 
 @settings(max_examples=60, deadline=None)

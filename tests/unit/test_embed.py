@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from stillroom.embed.base import clip
 from stillroom.embed.hashing import HashEmbedder
@@ -49,11 +54,21 @@ def test_a_vector_with_what_is_no_number_becomes_zero_alone(broken: float) -> No
     assert clip([[broken, 0.1], [0.1, 0.1]]).tolist() == [[0.0, 0.0], [0.1, 0.1]]
 
 
-def test_norms_that_overflow_end_at_most_at_one() -> None:
-    with np.errstate(over="ignore"):
-        vectors = clip([[1e200, 1e200], [1e308, 1e308]])
-    assert np.isfinite(vectors).all()
-    assert (np.linalg.norm(vectors, axis=1) <= 1).all()
+def test_norms_that_overflow_or_underflow_keep_direction_and_bound() -> None:
+    vectors = clip([[3e200, 4e200], [1e308, 1e308], [3e-200, 4e-200], [5e-324, 0.0]])
+    np.testing.assert_allclose(vectors[0], [0.6, 0.8], rtol=1e-9)
+    np.testing.assert_allclose(vectors[1], [0.5**0.5, 0.5**0.5], rtol=1e-9)
+    assert vectors[2:].tolist() == [[3e-200, 4e-200], [5e-324, 0.0]]
+
+
+@settings(max_examples=200, deadline=None)
+@given(arrays(np.float64, st.tuples(st.integers(0, 4), st.integers(0, 40)), elements=st.floats(width=64)))
+def test_whatever_comes_in_the_exact_norm_is_at_most_one(vectors: npt.NDArray[np.float64]) -> None:
+    clipped = clip(vectors)
+    assert clipped.shape == vectors.shape
+    for row in clipped:
+        assert sum(Fraction(x) ** 2 for x in row.tolist()) <= 1
+    assert (np.linalg.norm(clipped, axis=1) <= 1).all()
 
 
 def test_a_sentence_model_without_its_extra_says_what_to_install(

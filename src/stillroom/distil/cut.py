@@ -24,7 +24,8 @@ def similarities(vectors: Vectors, mean: Sequence[float]) -> Vectors:
     rows, centre = clip(vectors), np.asarray(mean, dtype=np.float64)
     # Row by row: a matrix product may round a row differently beside others.
     norms = np.sqrt((rows * rows).sum(axis=1)) * np.sqrt((centre * centre).sum())
-    return np.clip((rows * centre).sum(axis=1) / np.maximum(norms, 1e-12), -1.0, 1.0)
+    cosines: Vectors = np.clip((rows * centre).sum(axis=1) / np.maximum(norms, 1e-12), -1.0, 1.0)
+    return cosines
 
 
 def grid(plan: CutPlan) -> Vectors:

@@ -1,4 +1,4 @@
-"""The self-filter: the model says whether a released text helps the task. It reads released text only; it may only drop.
+"""The self-filter: the model says whether a released text helps the task. It reads released text alone, and only drops.
 
 Source: DP-SynRAG (arXiv 2510.06719), step 5. The three published kinds of question, or the user's own task sentence.
 """

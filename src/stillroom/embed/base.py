@@ -33,6 +33,10 @@ def clip(vectors: npt.ArrayLike) -> Vectors:
     """Return the vectors with norm at most 1 in float64; a vector with NaN or infinity becomes zero (rule 20)."""
     rows = np.array(vectors, dtype=np.float64, ndmin=2)
     rows[~np.isfinite(rows).all(axis=1)] = 0.0
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    # A norm that overflows is divided in two steps; the factor keeps rounding from ending above 1.
-    return rows / np.maximum(norms * (1 + 1e-12), 1.0)
+    # Divided by its largest number first, a vector has a norm that neither overflows nor underflows: 1 to √dimensions.
+    peaks = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    scaled = rows / np.where(peaks > 0, peaks, 1.0)
+    # The factor keeps rounding from ending above 1.
+    norms = np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1.0) * (1 + 1e-12)
+    clipped: Vectors = np.where(peaks <= 1 / norms, rows, scaled / norms)
+    return clipped

@@ -12,6 +12,7 @@ import numpy as np
 
 from stillroom.embed.base import Embedder, Vectors, clip
 from stillroom.errors import FileFormat, MissingExtra, ModelUnknown
+from stillroom.threads import wait_patiently
 
 _CHARACTERS_PER_TOKEN = 64
 """Texts are cut at this many characters for each token that the model reads at most, so that a text of megabytes
@@ -35,6 +36,7 @@ class SentenceEmbedder(Embedder):
     """
 
     def __init__(self, folder: Path | str, name: str, device: str = "cpu") -> None:
+        wait_patiently()
         with _quiet():
             try:
                 from sentence_transformers import SentenceTransformer

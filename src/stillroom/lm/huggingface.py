@@ -20,6 +20,7 @@ import numpy as np
 
 from stillroom.errors import MissingExtra, ModelUnfit
 from stillroom.lm.base import LanguageModel, Prompt, Readings, Scores, Session
+from stillroom.threads import wait_patiently
 
 READ_ROWS = 8
 STEP_ROWS = 64
@@ -136,6 +137,7 @@ class HuggingFaceLM(LanguageModel):
         dtype: str = "float32",
         memory: int = 6 * 2**30,
     ) -> None:
+        wait_patiently()
         try:
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stillroom.errors import FileFormat, MissingExtra
+from stillroom.threads import wait_patiently
 
 
 def convert(file: Path, folder: Path) -> None:
@@ -19,6 +20,7 @@ def convert(file: Path, folder: Path) -> None:
 
     Raises MissingExtra without torch, transformers or gguf; FileFormat when the file is no readable GGUF model.
     """
+    wait_patiently()
     try:
         import gguf
         import torch

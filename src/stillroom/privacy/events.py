@@ -5,6 +5,7 @@ An event holds what a mechanism was, never what it saw or said.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ RELATION = "add or remove all documents of one unit"
 
 
 def _positive(name: str, value: float) -> None:
-    if not (value > 0 and value < float("inf")):
+    if not 0 < value <= sys.float_info.max:  # a whole number can be larger than any float
         raise BadOption(name, value, "a finite number above 0")
 
 

@@ -2,12 +2,19 @@
 
 (ρ, δ_ps) adds up, ε does not. Sources: Bun & Steinke 2016 (zCDP); Dong, Durfee & Rogers 2020 and Cesar & Rogers
 2021 (bounded range η gives ρ = η²/8); Canonne, Kamath & Steinke, arXiv 2004.00010, Prop. 12 (conversion).
+
+The optimal conversion: for every x > 0 (α = 1 + x), ρ-zCDP is (ε, δ)-DP with
+
+    log δ = x((1 + x)ρ − ε − log(1 + 1/x)) − log(1 + x).
+
+Any x gives a true statement, so an x that is not quite the best one costs a little and claims nothing false; solved for
+δ, ε or ρ, the best x is where one rising function passes zero. What floats round is put on the safe side.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -15,6 +22,10 @@ from stillroom.errors import BadOption
 from stillroom.privacy.events import Event, Gaussian, NoisyMax, NotPrivate, ThresholdedGaussian
 
 _NORMAL = NormalDist()
+
+LEAST_X, MOST_X = 1e-150, 1e300
+ROUNDING = 1e-14
+"""Relative error that a sum of a few logarithms may have; far more than it has."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,8 @@ class Cost:
 
 def gaussian_rho(sensitivity: float, sigma: float) -> float:
     """Return ρ = Δ²/2σ²."""
-    return sensitivity**2 / (2 * sigma**2)
+    ratio = sensitivity / sigma
+    return ratio * ratio / 2
 
 
 def gaussian_sigma(sensitivity: float, rho: float) -> float:
@@ -48,7 +60,8 @@ def upper_tail(z: float) -> float:
 
 def threshold_delta(keys: int, sigma: float, threshold: float) -> float:
     """Return δ_ps = 1 − Φ((t − 1)/σ)^keys of a histogram in which a unit adds 1 to at most `keys` keys."""
-    return -math.expm1(keys * math.log1p(-upper_tail((threshold - 1) / sigma)))
+    tail = upper_tail((threshold - 1) / sigma)
+    return -math.expm1(keys * math.log1p(-tail)) if tail < 1 else 1.0
 
 
 def threshold_for(keys: int, sigma: float, delta_ps: float) -> float:
@@ -69,7 +82,8 @@ def cost(event: Event) -> Cost:
             rho = gaussian_rho(math.sqrt(event.keys), event.sigma)
             return Cost(rho, threshold_delta(event.keys, event.sigma, event.threshold)).times(event.times)
         case NoisyMax():
-            return Cost((event.range / event.scale) ** 2 / 8).times(event.times)
+            eta = event.range / event.scale
+            return Cost(eta * eta / 8).times(event.times)
         case NotPrivate():
             return Cost(math.inf, 1.0)
 
@@ -80,55 +94,54 @@ def total(events: Iterable[Event]) -> Cost:
 
 
 def delta_of(rho: float, epsilon: float) -> float:
-    """Return the smallest δ that the optimal conversion gives for ρ at ε (Prop. 12 of 2004.00010)."""
-    if rho == 0:
-        return 0.0
-    if math.isinf(rho):
+    """Return the smallest δ, rounded up, with which ρ-zCDP is (ε, δ)-DP by the optimal conversion."""
+    if not (0 <= rho < math.inf and epsilon > -math.inf):
         return 1.0
-
-    def log_delta(alpha: float) -> float:
-        return (alpha - 1) * (alpha * rho - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
-
-    # log_delta is convex in alpha; find its minimum by ternary search in log(alpha - 1).
-    low, high = math.log(1e-9), math.log(max(10.0, 10 * (epsilon + 1) / rho))
-    for _ in range(200):
-        a, b = low + (high - low) / 3, high - (high - low) / 3
-        if log_delta(1 + math.exp(a)) < log_delta(1 + math.exp(b)):
-            high = b
-        else:
-            low = a
-    return min(1.0, math.exp(log_delta(1 + math.exp((low + high) / 2))))
+    if rho == 0 or epsilon == math.inf:
+        return 0.0
+    x = _crossing(lambda x: (1 + 2 * x) * rho - epsilon - math.log1p(1 / x))
+    parts = (x * ((1 + x) * rho - epsilon), -x * math.log1p(1 / x), -math.log1p(x))
+    return math.exp(min(0.0, _above(parts)))
 
 
 def epsilon_of(rho: float, delta: float) -> float:
     """Return the smallest ε, rounded up, with which ρ-zCDP is (ε, δ)-DP. Infinite where δ ≤ 0 or ρ is infinite."""
     if rho == 0:
         return 0.0
-    if delta <= 0 or math.isinf(rho):
+    if not (delta > 0 and 0 < rho < math.inf):
         return math.inf
     if delta >= 1:
         return 0.0
-    low, high = 0.0, rho + math.sqrt(4 * rho * math.log(1 / delta)) + 1
-    for _ in range(200):
-        middle = (low + high) / 2
-        if delta_of(rho, middle) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
+    log = -math.log(delta)
+    x = _crossing(lambda x: rho * x * x + math.log1p(x) - log)
+    return max(0.0, _above((rho, rho * x, log / x, -math.log1p(x) / x, -math.log1p(1 / x))))
 
 
 def rho_of(epsilon: float, delta: float) -> float:
     """Return the largest ρ, rounded down, that is (ε, δ)-DP by the optimal conversion."""
     check_budget(epsilon, delta)
-    low, high = 0.0, epsilon + 1
-    for _ in range(200):
+    log = -math.log(delta)
+    # Of all x, the best one for ρ is also the best for ε and δ, so ρ = (log 1/δ − log(1 + x))/x² there.
+    x = _crossing(lambda x: epsilon + math.log1p(1 / x) - (1 + 2 * x) * ((log - math.log1p(x)) / x / x))
+    less = _above((-epsilon, log / x, -math.log1p(x) / x, -math.log1p(1 / x)))
+    return max(0.0, -less / (1 + x) * (1 - ROUNDING))
+
+
+def _crossing(rising: Callable[[float], float]) -> float:
+    """Return the x > 0 at which a rising function passes zero, as close as floats come, by bisection of log x."""
+    low, high = math.log(LEAST_X), math.log(MOST_X)
+    for _ in range(64):
         middle = (low + high) / 2
-        if delta_of(middle, epsilon) > delta:
-            high = middle
-        else:
+        if rising(math.exp(middle)) < 0:
             low = middle
-    return low
+        else:
+            high = middle
+    return math.exp(high)
+
+
+def _above(parts: Sequence[float]) -> float:
+    """Return the sum of the parts and more than rounding can have taken from them."""
+    return math.fsum(parts) + ROUNDING * math.fsum(map(abs, parts))
 
 
 def rho_of_paper(epsilon: float, delta: float) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
+from stillroom.errors import BadOption
 from stillroom.privacy.events import Event, Gaussian, NoisyMax, ThresholdedGaussian
 from stillroom.release.schema import PlanRecord
 
@@ -13,25 +15,32 @@ def events_of(plan: PlanRecord) -> tuple[Event, ...]:
 
     Steps inside topics are charged L times: a unit is in at most L topics, with one document and in one part of
     each, and which ones follows from the unit and released words alone (overlapping parallel composition).
+
+    Raises BadOption where a number of the plan is too large or too small to reckon with.
     """
+    try:
+        return tuple(_events(plan))
+    except ArithmeticError as wrong:
+        raise BadOption("a number of the plan", "beyond what floating point holds", "one that can be paid") from wrong
+
+
+def _events(plan: PlanRecord) -> Iterator[Event]:
     words, topics, text = plan.keywords, plan.topics, plan.text
     joins = topics.per_unit
-    events: list[Event] = []
     if words.threshold is None:
-        events.append(Gaussian("keywords", math.sqrt(words.per_unit), words.sigma))
+        yield Gaussian("keywords", math.sqrt(words.per_unit), words.sigma)
     else:
-        events.append(ThresholdedGaussian("keywords", words.per_unit, words.sigma, words.threshold))
+        yield ThresholdedGaussian("keywords", words.per_unit, words.sigma, words.threshold)
     if topics.size_sigma is not None:
-        events.append(Gaussian("topic sizes", math.sqrt(joins), topics.size_sigma))
+        yield Gaussian("topic sizes", math.sqrt(joins), topics.size_sigma)
     if plan.cokeywords is not None:
         co = plan.cokeywords
-        events.append(Gaussian("co-keywords", math.sqrt(co.per_unit), co.sigma, times=joins))
+        yield Gaussian("co-keywords", math.sqrt(co.per_unit), co.sigma, times=joins)
     if plan.cut is not None:
-        events.append(Gaussian("topic mean", 1.0, plan.cut.mean_sigma, times=joins))
+        yield Gaussian("topic mean", 1.0, plan.cut.mean_sigma, times=joins)
         # Counts move by at most 1 either way: range 2, and scale 2/ε_θ, which is ε_θ²/8.
-        events.append(NoisyMax("similarity cut", 2.0, 2.0 / plan.cut.epsilon_theta, times=joins))
-    events.append(NoisyMax("text", float(text.levels), vote_scale(plan), times=joins * text.draws))
-    return tuple(events)
+        yield NoisyMax("similarity cut", 2.0, 2.0 / plan.cut.epsilon_theta, times=joins)
+    yield NoisyMax("text", float(text.levels), vote_scale(plan), times=joins * text.draws)
 
 
 def vote_scale(plan: PlanRecord) -> float:

@@ -6,9 +6,9 @@ collection (PRIVACY rule 9).
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 TEXTS, TOPICS, CERTIFICATE = "texts.jsonl", "topics.json", "certificate.json"
 
@@ -24,7 +24,7 @@ class Slot(Record):
 
     label: str = Field(min_length=1, max_length=60)
     draws: int = Field(ge=1, le=200)
-    hint: str = Field(default="", max_length=120, description="what belongs there, in the prompt: 'name of the disease'")
+    hint: str = Field(default="", max_length=120, description="what belongs there, in the prompt: 'name of a disease'")
     list: bool = Field(default=False, description="a list of words and phrases: no stop words are drawn")
 
 
@@ -97,6 +97,12 @@ class TextPlan(Record):
     completion: bool = Field(default=False, description="an unambiguous released word is completed free")
     form: Form | None = None
     document_tokens: int = Field(default=192, ge=8, description="a document is cut here")
+
+    @model_validator(mode="after")
+    def _pays_for_its_form(self) -> Self:
+        if self.form is not None and self.form.draws != self.draws:
+            raise ValueError(f"a filled form takes {self.form.draws} draws, but {self.draws} are paid")
+        return self
 
 
 class PlanRecord(Record):
