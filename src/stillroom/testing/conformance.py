@@ -98,7 +98,7 @@ class LanguageModelConformance:
         assert np.isfinite(self.scores_of(lm, self.prompts(), lm.encode(self.said))).all()
 
     def test_no_rows_are_rows_too(self, lm: LanguageModel) -> None:
-        for session in (lm.open(lm.read([])), lm.open([]), lm.open(lm.read(self.prompts()), rows=[])):
+        for session in (lm.open(lm.read([])), lm.open(lm.read(self.prompts()), rows=[])):
             session.push(lm.encode(self.said))
             assert session.rows == 0
             assert session.scores().shape == (0, lm.vocabulary_size)
@@ -110,19 +110,19 @@ class LanguageModelConformance:
 
     # -- meaning ------------------------------------------------------------------------------------------------
     def test_scores_of_some_tokens_are_those_columns_of_all(self, lm: LanguageModel) -> None:
-        session = lm.open(self.prompts())
+        session = lm.open(lm.read(self.prompts()))
         columns = self.columns(lm)
         for order in (columns, columns[::-1]):
             np.testing.assert_allclose(session.scores(order), session.scores()[:, order], rtol=1e-4, atol=1e-4)
 
     def test_asking_again_gives_the_same_bits(self, lm: LanguageModel) -> None:
-        session = lm.open(self.prompts())
+        session = lm.open(lm.read(self.prompts()))
         columns = self.columns(lm)
         assert np.array_equal(session.scores(), session.scores())
         assert np.array_equal(session.scores(columns), session.scores(columns))
 
     def test_what_a_caller_does_to_scores_stays_with_the_caller(self, lm: LanguageModel) -> None:
-        session = lm.open(self.prompts())
+        session = lm.open(lm.read(self.prompts()))
         before = session.scores().copy()
         got = session.scores()
         if got.flags.writeable:
@@ -134,7 +134,7 @@ class LanguageModelConformance:
         assert not np.allclose(scores[0], scores[1])
 
     def test_pushing_changes_scores(self, lm: LanguageModel) -> None:
-        session = lm.open(self.prompts())
+        session = lm.open(lm.read(self.prompts()))
         before = session.scores().copy()
         session.push(lm.encode(self.said))
         assert not np.allclose(before, session.scores())
@@ -142,7 +142,7 @@ class LanguageModelConformance:
     def test_pushing_together_equals_pushing_one_by_one(self, lm: LanguageModel) -> None:
         tokens = lm.encode(self.said)
         assert len(tokens) > 1
-        together, apart = lm.open(self.prompts()), lm.open(self.prompts())
+        together, apart = lm.open(lm.read(self.prompts())), lm.open(lm.read(self.prompts()))
         together.push(tokens)
         for token in tokens:
             apart.push([token])
@@ -150,7 +150,7 @@ class LanguageModelConformance:
 
     def test_asking_between_pushes_changes_nothing(self, lm: LanguageModel) -> None:
         tokens = lm.encode(self.said)
-        asked, silent = lm.open(self.prompts()), lm.open(self.prompts())
+        asked, silent = lm.open(lm.read(self.prompts())), lm.open(lm.read(self.prompts()))
         for token in tokens:
             asked.scores([token])
             asked.push([token])
@@ -158,7 +158,7 @@ class LanguageModelConformance:
         np.testing.assert_allclose(asked.scores(), silent.scores(), rtol=1e-3, atol=1e-3)
 
     def test_pushing_nothing_changes_nothing(self, lm: LanguageModel) -> None:
-        session = lm.open(self.prompts())
+        session = lm.open(lm.read(self.prompts()))
         before = session.scores().copy()
         session.push([])
         assert np.array_equal(before, session.scores())

@@ -84,16 +84,18 @@ class ToyLM(LanguageModel):
     def decode(self, tokens: Sequence[int]) -> str:
         return "".join(self.texts[token] for token in tokens)
 
-    def read(self, prompts: Sequence[Prompt]) -> ToyReadings:
-        return ToyReadings(tuple(prompts))
+    def read(self, prompts: Sequence[Prompt], body_tokens: int = 192) -> ToyReadings:
+        return ToyReadings(tuple(prompts), body_tokens)
 
-    def open(self, readings: Readings | Sequence[Prompt], rows: Sequence[int] | None = None) -> ToySession:
+    def open(
+        self, readings: Readings | Sequence[Prompt], rows: Sequence[int] | None = None, *, public: bool = False
+    ) -> ToySession:
         if not isinstance(readings, ToyReadings):
             if isinstance(readings, Readings):
                 raise TypeError("these readings are of another model")
             readings = self.read(readings)
         chosen = range(len(readings)) if rows is None else rows
-        return ToySession(self, [readings.prompts[row] for row in chosen])
+        return ToySession(self, [readings.prompts[row] for row in chosen], readings.body_tokens)
 
     def rows_independent(self) -> bool:
         return True
@@ -131,9 +133,9 @@ class ToyLM(LanguageModel):
         """Return the scores of all rows together, float32 of shape (rows, vocabulary)."""
         return np.stack(rows) if rows else np.zeros((0, self.vocabulary_size), np.float32)
 
-    def document(self, prompt: Prompt) -> ToyDocument:
-        """Return what the model keeps of the body of a prompt."""
-        return ToyDocument(self.encode(prompt.body), self._is_word)
+    def document(self, prompt: Prompt, body_tokens: int = 192) -> ToyDocument:
+        """Return what the model keeps of the body of a prompt: its first tokens."""
+        return ToyDocument(self.encode(prompt.body)[:body_tokens], self._is_word)
 
 
 class ToyDocument:
@@ -151,19 +153,19 @@ class ToyDocument:
 
 
 class ToyReadings(Readings):
-    def __init__(self, prompts: tuple[Prompt, ...]) -> None:
-        self.prompts = prompts
+    def __init__(self, prompts: tuple[Prompt, ...], body_tokens: int) -> None:
+        self.prompts, self.body_tokens = prompts, body_tokens
 
     def __len__(self) -> int:
         return len(self.prompts)
 
 
 class ToySession(Session):
-    def __init__(self, lm: ToyLM, prompts: Sequence[Prompt]) -> None:
+    def __init__(self, lm: ToyLM, prompts: Sequence[Prompt], body_tokens: int = 192) -> None:
         self.rows = len(prompts)
         self._lm = lm
         self._prompts = list(prompts)
-        self._documents = [lm.document(prompt) for prompt in prompts]
+        self._documents = [lm.document(prompt, body_tokens) for prompt in prompts]
         self._said = [lm.encode(prompt.reply) for prompt in prompts]
 
     def scores(self, vocabulary: Sequence[int] | None = None) -> Scores:
