@@ -136,9 +136,13 @@ def topmost(scores: Scores, k: int) -> list[int]:
 
 
 def log_prior(scores: Scores, floor: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return log((1 − λ) p + λ/m) over the m candidates, p the softmax of the public row's scores on them."""
+    """Return log((1 − λ) p + λ/m) over the m candidates, p the softmax of the public row's scores on them.
+
+    A public row that cannot be read (NaN, infinite, nothing finite) prefers no candidate.
+    """
     values = scores.astype(np.float64)
-    values = np.exp(values - values.max())
+    top = values.max()
+    values = np.exp(values - top) if np.isfinite(top) else np.ones(len(values))
     probability = values / values.sum()
     result: np.ndarray[tuple[int], np.dtype[np.float64]] = np.log((1 - floor) * probability + floor / len(probability))
     return result
