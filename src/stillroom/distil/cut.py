@@ -11,9 +11,15 @@ from stillroom.privacy.noise import Noise
 from stillroom.release.schema import CutPlan
 
 
+GRID = float(2**30)
+"""A coordinate counts in whole 2⁻³⁰, so that a sum is exact: float sums of n vectors move by a little more than 1 when
+one goes, as every later addition is rounded otherwise. Sums of up to eight million vectors are exact."""
+
+
 def noisy_mean(vectors: Vectors, plan: CutPlan, noise: Noise) -> list[float]:
     """Return Σ E(d) + N(0, σ_μ² I): a sum of vectors of norm at most 1, never divided by a true count (rule 20)."""
-    total = clip(vectors).sum(axis=0) if len(vectors) else np.zeros(vectors.shape[1])
+    # Rounded towards zero, which makes no norm larger.
+    total = np.trunc(clip(vectors) * GRID).astype(np.int64).sum(axis=0) / GRID
     return [float(x) for x in noise.gaussian(total, sensitivity=1.0, sigma=plan.mean_sigma)]
 
 
@@ -24,12 +30,14 @@ def similarities(vectors: Vectors, mean: Sequence[float]) -> Vectors:
     rows, centre = clip(vectors), np.asarray(mean, dtype=np.float64)
     # Row by row: a matrix product may round a row differently beside others.
     norms = np.sqrt((rows * rows).sum(axis=1)) * np.sqrt((centre * centre).sum())
-    return np.clip((rows * centre).sum(axis=1) / np.maximum(norms, 1e-12), -1.0, 1.0)
+    found: Vectors = np.clip((rows * centre).sum(axis=1) / np.maximum(norms, 1e-12), -1.0, 1.0)
+    return found
 
 
 def grid(plan: CutPlan) -> Vectors:
     """Return the thresholds to choose from, fixed and public."""
-    return np.linspace(-1.0, 1.0, plan.steps)
+    thresholds: Vectors = np.linspace(-1.0, 1.0, plan.steps)
+    return thresholds
 
 
 def noisy_threshold(similar: Vectors, plan: CutPlan, noise: Noise) -> float:
