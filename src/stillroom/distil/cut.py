@@ -12,8 +12,8 @@ from stillroom.release.schema import CutPlan
 
 
 GRID = float(2**30)
-"""A coordinate counts in whole 2⁻³⁰, so that a sum is exact: float sums of n vectors move by a little more than 1 when
-one goes, as every later addition is rounded otherwise. Sums of up to eight million vectors are exact."""
+"""A coordinate counts in whole 2⁻³⁰, so that sums of up to eight million vectors are exact. A sum of floats can move by
+more than 1 when one vector goes, as every later addition may be rounded otherwise."""
 
 
 def noisy_mean(vectors: Vectors, plan: CutPlan, noise: Noise) -> list[float]:

@@ -31,6 +31,8 @@ def clip(vectors: npt.ArrayLike) -> Vectors:
     """Return the vectors with norm at most 1 in float64; a vector with NaN or infinity becomes zero (rule 20)."""
     rows = np.array(vectors, dtype=np.float64, ndmin=2)
     rows[~np.isfinite(rows).all(axis=1)] = 0.0
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    # A norm that overflows is divided in two steps; the factor keeps rounding from ending above 1.
-    return rows / np.maximum(norms * (1 + 1e-12), 1.0)
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        # A norm that overflows makes its vector zero; the factor keeps rounding from ending above 1.
+        clipped: Vectors = rows / np.maximum(norms * (1 + 1e-12), 1.0)
+    return clipped
