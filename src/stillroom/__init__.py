@@ -34,7 +34,7 @@ _PLACES = {
     "verify": ("stillroom.release.verify", "verify"),
 }
 
-__all__ = [  # noqa: RUF022  # sorted as _PLACES is
+__all__ = [  # sorted as _PLACES is
     "Document",
     "Documents",
     "Ledger",

@@ -29,7 +29,7 @@ FORMS: Mapping[str, Form] = {
         "clinic", "clinic note",
         ("Diagnosis", 5, "name of the disease"),
         ("Treatment", 5, "name of the treatment"),
-        ("Symptoms", 14, "list of symptoms"),
+        ("Symptoms", 12, "list of symptoms"),
     ),
     "tickets": _form(
         "tickets", "support ticket",

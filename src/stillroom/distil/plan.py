@@ -28,9 +28,10 @@ READ_TOKENS, STEP_SECONDS, STEP_ROWS = 400.0, 0.25, 64
 
 PARTS: Mapping[str, Mapping[str, object]] = {
     "form": {"form": False},
-    "candidates": {"candidates": "all", "floor": None, "completion": False},
-    "prior": {"floor": None},
+    "candidates": {"candidates": "all", "floor": None, "lift": None, "completion": False},
+    "prior": {"floor": None, "lift": None},
     "floor": {"floor": 1e-9},
+    "lift": {"lift": None},
     "cokeywords": {"cokeywords": None},
     "completion": {"completion": False},
     "abstain": {"abstain": False},
@@ -184,12 +185,13 @@ def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: st
         candidates=p.candidates,
         top_k=p.top_k,
         floor=floor,
+        lift=p.lift if floor is not None else None,
         abstain=p.abstain and p.candidates == "public",
         completion=p.completion and p.candidates == "public",
         form=form,
         document_tokens=p.document_tokens,
     )
-    support = _token_support(text)
+    support = _token_support(text, p.published if p.cokeywords is not None else None)
     return PlanRecord(
         method=p.method, preset=p.name, epsilon=epsilon, delta=delta, conversion=p.conversion, unit=unit, task=task,
         keywords=KeywordPlan(
@@ -212,8 +214,17 @@ def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: st
     )  # fmt: skip
 
 
-def _token_support(text: TextPlan) -> float:
-    """Return n with which agreeing documents win a token of the lowest prior: ln(99 m/λ)/2c."""
+def _token_support(text: TextPlan, published: int | None) -> float:
+    """Return n with which agreeing documents win a token: ln(99/p)/2c at the least prior p that it has.
+
+    The first token of a released word has p = κ/#released of its topic; any other candidate p = λ/m.
+    """
+    if text.lift is not None and published is not None:
+        return math.log(SURE * 2 * published / text.lift) / (2 * text.clip)
+    return _any_token_support(text)
+
+
+def _any_token_support(text: TextPlan) -> float:
     m = text.top_k + SPELT if text.candidates == "public" else 50_000
     floor = text.floor if text.floor is not None else 1.0
     return math.log(SURE * m / floor) / (2 * text.clip)
@@ -221,7 +232,14 @@ def _token_support(text: TextPlan) -> float:
 
 def _support(record: PlanRecord) -> tuple[Support, ...]:
     words, topics = record.keywords, record.topics
-    found = [Support("to win a token against the lowest prior (ln(99 m/λ)/2c)", _token_support(record.text))]
+    found = []
+    if record.text.lift is not None and record.cokeywords is not None:
+        least = _token_support(record.text, record.cokeywords.published)
+        found.append(Support("for a word shown with its topic to be written (ln(99/p)/2c)", least))
+    else:
+        found.append(
+            Support("to win a token against the lowest prior (ln(99 m/λ)/2c)", _any_token_support(record.text))
+        )
     if words.threshold is not None:
         found.append(
             Support(

@@ -15,7 +15,7 @@ import numpy as np
 
 from stillroom.distil.prompts import next_label
 from stillroom.distil.vocabulary import Candidates, Spelling, TokenKinds, prior_on_grid, topmost
-from stillroom.distil.votes import Votes, centred, one_sided, tally
+from stillroom.distil.votes import centred, one_sided, tally
 from stillroom.lm.base import LanguageModel, Scores, Session
 from stillroom.privacy.noise import Noise
 from stillroom.release.costs import vote_scale
@@ -98,7 +98,7 @@ class Synthesis:
     ) -> list[int]:
         said: list[int] = []
         for n in range(slot.draws):
-            barred = self._tokens.barred(said, before, slot.list)
+            barred = self._tokens.barred(said, before, slot.list, spelling.first_tokens())
             if slot.list and n < slot.draws // 2:
                 barred |= {self.stops.token}  # all draws are paid for: a list does not end in its first half
             token = self._draw(f"{key}/{n}", said, barred, private, public, spelling)
@@ -161,7 +161,9 @@ class Synthesis:
         def make() -> dict[str, list[int]]:
             table = self._table(public, said, barred)
             tokens = self._candidates(table[0], said, barred, spelling)
-            prior = prior_on_grid(table[0, list(tokens)], text.floor, text.clip, text.levels)
+            begins = spelling.first_tokens()
+            lifted = [token in begins for token in tokens]
+            prior = prior_on_grid(table[0, list(tokens)], text.floor, text.clip, text.levels, text.lift or 0.0, lifted)
             return {"tokens": [*tokens], "prior": [int(p) for p in prior]}
 
         kept = self.journal.draw(f"{key}/offered", make)

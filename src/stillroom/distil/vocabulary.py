@@ -137,7 +137,7 @@ class TokenKinds:
         for token in range(lm.vocabulary_size):
             text = lm.decode([token])
             word = text.strip().lower()
-            if not text.startswith(" ") or not word.isalnum() or is_stopword(word) or word in own:
+            if not text.startswith(" ") or len(word) < 2 or not word.isalnum() or is_stopword(word) or word in own:
                 no_start.add(token)
             elif word.isalpha():
                 words.add(token)
@@ -145,10 +145,13 @@ class TokenKinds:
                 small.add(token)
         return cls(frozenset(no_start), frozenset(words), frozenset(small))
 
-    def barred(self, said: Sequence[int], before: frozenset[int], listed: bool) -> frozenset[int]:
-        """Return the tokens that may not come next, given the value so far and how other values began."""
+    def barred(self, said: Sequence[int], before: frozenset[int], listed: bool, released: set[int]) -> frozenset[int]:
+        """Return the tokens that may not come next, given the value so far and how other values began.
+
+        What begins a released word may always begin a value.
+        """
         if not said:
-            return self.no_start | before
+            return (self.no_start - released) | before
         return self.words.intersection(said) | (self.small if listed else frozenset())
 
 
@@ -158,21 +161,33 @@ def topmost(scores: Scores, k: int) -> list[int]:
     return [int(i) for i in order[:k]]
 
 
-def log_prior(scores: Scores, floor: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return log((1 − λ) p + λ/m) over the m candidates, p the softmax of the public row's scores on them.
+def log_prior(
+    scores: Scores, floor: float, lift: float = 0.0, lifted: Sequence[bool] = ()
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return log((1 − λ − κ) p + λ/m + κ [lifted]/#lifted) over the m candidates, p their public softmax.
 
-    A public row that cannot be read (NaN, infinite, nothing finite) prefers no candidate.
+    Args:
+        scores: of the public row on the candidates. A row that cannot be read prefers nothing.
+        floor: λ, shared by all candidates.
+        lift: κ, shared by the lifted ones: tokens that begin released words. Nobody lifted: κ goes back to p.
     """
     values = scores.astype(np.float64)
-    top = values.max()
-    values = np.exp(values - top) if np.isfinite(top) else np.ones(len(values))
+    readable = not np.isnan(values).any() and not np.isposinf(values).any() and values.max() > -np.inf
+    values = np.exp(values - values.max()) if readable else np.ones_like(values)
     probability = values / values.sum()
-    result: np.ndarray[tuple[int], np.dtype[np.float64]] = np.log((1 - floor) * probability + floor / len(probability))
+    chosen = np.asarray(lifted, dtype=np.float64) if len(lifted) else np.zeros(len(probability))
+    share = lift if chosen.sum() > 0 else 0.0
+    mixed = (1 - floor - share) * probability + floor / len(probability)
+    if share:
+        mixed += share * chosen / chosen.sum()
+    result: np.ndarray[tuple[int], np.dtype[np.float64]] = np.log(mixed)
     return result
 
 
-def prior_on_grid(scores: Scores, floor: float | None, clip: float, levels: int) -> Votes:
+def prior_on_grid(
+    scores: Scores, floor: float | None, clip: float, levels: int, lift: float = 0.0, lifted: Sequence[bool] = ()
+) -> Votes:
     """Return the prior of the candidates in votes; zero without a floor."""
     if floor is None:
         return np.zeros(len(scores), np.int64)
-    return prior_votes(log_prior(scores, floor), clip, levels)
+    return prior_votes(log_prior(scores, floor, lift, lifted), clip, levels)

@@ -93,6 +93,7 @@ class TextPlan(Record):
     candidates: Literal["public", "all"]
     top_k: int = Field(default=200, ge=1, description="tokens of the public row, where candidates are public")
     floor: float | None = Field(default=None, gt=0, lt=1, description="lambda of the public prior; None: no prior")
+    lift: float | None = Field(default=None, gt=0, lt=0.9, description="kappa: prior shared by released words' tokens")
     abstain: bool = Field(default=True, description="a row whose best token is not offered abstains")
     completion: bool = Field(default=False, description="an unambiguous released word is completed free")
     form: Form | None = None
