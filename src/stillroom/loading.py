@@ -37,14 +37,20 @@ def load_lm(name: str, cache: Path | None = None) -> LanguageModel:
 
         return HostedLM(address, model, key_from(os.environ))
     from stillroom.lm.huggingface import HuggingFaceLM
-    from stillroom.models import default_cache, resolve
+    from stillroom.models import default_cache, digest, resolve
 
-    return HuggingFaceLM(resolve(name, cache or default_cache(os.environ), kind="lm"), name=name)
+    where = resolve(name, cache or default_cache(os.environ), kind="lm")
+    lm = HuggingFaceLM(where, name=name)
+    lm.digest = digest(where)
+    return lm
 
 
 def load_embedder(name: str, cache: Path | None = None) -> Embedder:
     """Return an embedder by name: a packaged model, a local folder, or a hub id. Raises as `load_lm` does."""
     from stillroom.embed.sentence import SentenceEmbedder
-    from stillroom.models import default_cache, resolve
+    from stillroom.models import default_cache, digest, resolve
 
-    return SentenceEmbedder(resolve(name, cache or default_cache(os.environ), kind="embedder"), name)
+    where = resolve(name, cache or default_cache(os.environ), kind="embedder")
+    embedder = SentenceEmbedder(where, name)
+    embedder.digest = digest(where)
+    return embedder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -12,16 +12,21 @@ from stillroom.privacy.noise import Noise
 from stillroom.release.schema import CoKeywordPlan, Word
 
 
-def together(members: Sequence[Member], words: Sequence[Word], plan: CoKeywordPlan, noise: Noise) -> tuple[Word, ...]:
+def together(
+    members: Sequence[Member], words: Sequence[Word], plan: CoKeywordPlan, noise: Noise, own: Collection[str] = ()
+) -> tuple[Word, ...]:
     """Return the released words of highest noisy count among the members of one topic, best first.
 
-    A member counts for at most K_c released words of its own document (uncapped, a total ε of 10 was 12.4 to 18.3);
-    all R words get noise, L2 sensitivity √K_c. A word is published when its noisy count exceeds what the largest of
-    R noises would show, σ_c √(2 ln R).
+    A member counts for at most K_c released words of its own document (uncapped, a total ε of 10 was 12.4 to 18.3),
+    the topic's own words first, so that a topic whose own word does not stand out is known to be empty; all R words
+    get noise, L2 sensitivity √K_c. A word is published when its noisy count exceeds what the largest of R noises would
+    show, σ_c √(2 ln R).
     """
     counts = np.zeros(len(words), dtype=np.float64)
     for member in members:
-        for word in dict.fromkeys(member.words[: plan.per_unit]):
+        mine = dict.fromkeys(member.words)
+        ordered = sorted(mine, key=lambda i: words[i].word not in own)
+        for word in ordered[: plan.per_unit]:
             counts[word] += 1.0
     noisy = noise.gaussian(counts, sensitivity=math.sqrt(plan.per_unit), sigma=plan.sigma)
     least = least_count(plan.sigma, len(words))

@@ -20,7 +20,8 @@ MOST_SLOTS = 8
 
 
 def _form(name: str, about: str, *slots: tuple[str, int, str]) -> Form:
-    return Form(name=name, about=about, slots=tuple(Slot(label=label, draws=n, hint=hint) for label, n, hint in slots))
+    made = (Slot(label=a, draws=n, hint=hint, list=hint.startswith("list of")) for a, n, hint in slots)
+    return Form(name=name, about=about, slots=tuple(made))
 
 
 FORMS: Mapping[str, Form] = {

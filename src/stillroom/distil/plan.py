@@ -19,6 +19,7 @@ SURE = 99.0
 """Odds at which the right token counts as won: probability .99."""
 SPELT = 80
 """About how many tokens released words add to the candidates."""
+FILTERS = ("off", "medical", "movielens", "searchqa", "task")
 LEAST_CLIP = 0.005
 READ_TOKENS, STEP_SECONDS, STEP_ROWS = 400.0, 0.25, 64
 """Speed of the small default model on two cores: tokens read a second, seconds a step of so many rows."""
@@ -30,6 +31,7 @@ PARTS: Mapping[str, Mapping[str, object]] = {
     "floor": {"floor": 1e-9},
     "cokeywords": {"cokeywords": None},
     "completion": {"completion": False},
+    "abstain": {"abstain": False},
     "merge": {"merge": False},
     "unlisted": {"unlisted": False},
     "sizes": {"sizes": False},
@@ -83,6 +85,7 @@ def plan(
     unit: str = "document",
     without: tuple[str, ...] = (),
     topics_per_unit: int | None = None,
+    selffilter: str | None = None,
     documents: int | None = None,
     words: int | None = None,
 ) -> Plan:
@@ -96,6 +99,7 @@ def plan(
         unit: "document", or the field that names the unit.
         without: parts of the default to switch off; see PARTS.
         topics_per_unit: L, instead of the preset's.
+        selffilter: "off", "medical", "movielens", "searchqa" or "task", instead of the preset's.
         documents, words: public figures for time and for the warning δ > 1/n: how many documents, how long.
 
     Raises:
@@ -111,6 +115,10 @@ def plan(
         if topics_per_unit < 1:
             raise BadOption("topics per unit", topics_per_unit, "at least 1")
         chosen = replace(chosen, topics=topics_per_unit)
+    if selffilter is not None:
+        if selffilter not in FILTERS:
+            raise UnknownName("self-filter", selffilter, FILTERS)
+        chosen = replace(chosen, selffilter=selffilter)  # type: ignore[arg-type]
     for name, figure in (("documents", documents), ("words", words)):
         if figure is not None and figure < 1:
             raise BadOption(name, figure, "at least 1")
@@ -124,8 +132,15 @@ def plan(
     split: dict[str, float] = {}
     for event in events:
         split[event.name] = split.get(event.name, 0.0) + zcdp.cost(event).rho
-    return Plan(record, total.rho, total.delta_ps, split, _support(record), _seconds(record, documents, words),
-                _warnings(record, documents, words))
+    return Plan(
+        record,
+        total.rho,
+        total.delta_ps,
+        split,
+        _support(record),
+        _seconds(record, documents, words),
+        _warnings(record, documents, words),
+    )
 
 
 def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: str, unit: str) -> PlanRecord:
@@ -152,8 +167,17 @@ def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: st
     floor = p.floor if p.candidates == "public" else None
     known = word_list()
     text = TextPlan(
-        draws=draws, clip=clip, temperature=p.temperature, levels=p.levels, votes=p.votes, candidates=p.candidates,
-        top_k=p.top_k, floor=floor, completion=p.completion and p.candidates == "public", form=form,
+        draws=draws,
+        clip=clip,
+        temperature=p.temperature,
+        levels=p.levels,
+        votes=p.votes,
+        candidates=p.candidates,
+        top_k=p.top_k,
+        floor=floor,
+        abstain=p.abstain and p.candidates == "public",
+        completion=p.completion and p.candidates == "public",
+        form=form,
         document_tokens=p.document_tokens,
     )
     support = _token_support(text)
@@ -161,6 +185,7 @@ def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: st
         method=p.method, preset=p.name, epsilon=epsilon, delta=delta, conversion=p.conversion, unit=unit, task=task,
         keywords=KeywordPlan(
             extractor=p.extractor, per_unit=p.keywords, sigma=sigma, released=p.released, word_list=known.name,
+            least_count=p.least_count * sigma,
             threshold=zcdp.threshold_for(p.keywords, sigma, delta_ps) if p.unlisted else None,
         ),
         topics=TopicPlan(
@@ -189,18 +214,27 @@ def _support(record: PlanRecord) -> tuple[Support, ...]:
     words, topics = record.keywords, record.topics
     found = [Support("to win a token against the lowest prior (ln(99 m/λ)/2c)", _token_support(record.text))]
     if words.threshold is not None:
-        found.append(Support("for a word that no list knows to pass the threshold, 9 times in 10",
-                             words.threshold + 1.2816 * words.sigma))
+        found.append(
+            Support(
+                "for a word that no list knows to pass the threshold, 9 times in 10",
+                words.threshold + 1.2816 * words.sigma,
+            )
+        )
     rank = max(1e-12, min(0.5, words.released / len(word_list(words.word_list))))
     noise = words.sigma * -zcdp._NORMAL.inv_cdf(rank)
-    found.append(Support("for a listed word to stand out of the noise on all words, 9 times in 10",
-                         noise + 1.2816 * words.sigma))
+    found.append(
+        Support("for a listed word to stand out of the noise on all words, 9 times in 10", noise + 1.2816 * words.sigma)
+    )
     if topics.size_sigma is not None:
         found.append(Support("for a topic to be kept, 9 times in 10", topics.smallest + 1.2816 * topics.size_sigma))
     if record.cokeywords is not None:
         sigma = record.cokeywords.sigma
-        found.append(Support("for a word to be shown with its topic, 9 times in 10",
-                             least_count(sigma, words.released) + 1.2816 * sigma))
+        found.append(
+            Support(
+                "for a word to be shown with its topic, 9 times in 10",
+                least_count(sigma, words.released) + 1.2816 * sigma,
+            )
+        )
     return tuple(found)
 
 
@@ -210,7 +244,9 @@ def _seconds(record: PlanRecord, documents: int | None, words: int | None) -> fl
     tokens = min((words or 100) * 1.4, record.text.document_tokens) + 40
     texts = max(1.0, documents * record.topics.per_unit / (record.topics.part or 80.0))
     rows = record.topics.part or 80.0
-    return documents * tokens / READ_TOKENS + texts * record.text.draws * 1.6 * math.ceil(rows / STEP_ROWS) * STEP_SECONDS
+    return (
+        documents * tokens / READ_TOKENS + texts * record.text.draws * 1.6 * math.ceil(rows / STEP_ROWS) * STEP_SECONDS
+    )
 
 
 def _warnings(record: PlanRecord, documents: int | None, words: int | None) -> tuple[str, ...]:
@@ -218,9 +254,10 @@ def _warnings(record: PlanRecord, documents: int | None, words: int | None) -> t
     if record.epsilon > 10:
         found.append(f"ε = {record.epsilon:g} is above 10: the guarantee is weak, and one unit may show.")
     if documents is not None and record.delta > 1 / documents:
-        found.append(f"δ = {record.delta:g} is above 1/{documents}: whole documents could be published within it; "
-                     f"choose a smaller δ, such as 1e-6.")
+        found.append(
+            f"δ = {record.delta:g} is above 1/{documents}: whole documents could be published within it; "
+            f"choose a smaller δ, such as 1e-6."
+        )
     if words is not None and words * 1.4 > record.text.document_tokens:
-        found.append(f"Documents of {words} words are cut after {record.text.document_tokens} tokens "
-                     f"in the text step.")
+        found.append(f"Documents of {words} words are cut after {record.text.document_tokens} tokens in the text step.")
     return tuple(found)

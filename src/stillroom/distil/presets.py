@@ -25,20 +25,22 @@ class Preset:
     topics: int  # L
     extractor: Literal["fast", "lm"] = "fast"
     unlisted: bool = True
-    keyword_share: float = 0.08
+    keyword_share: float = 0.2
+    least_count: float = 3.5  # of σ: fewer noisy counts are kept that nobody's words stand behind
     merge: bool = True
     highest_zipf: float | None = 4.5
     sizes: bool = True
-    size_share: float = 0.01
-    smallest: float = 0.6  # of the least support
-    part: float = 1.8  # of the least support
+    size_share: float = 0.02
+    smallest: float = 0.8  # of the least support
+    part: float = 2.5  # of the least support
     most_topics: int | None = None
     cokeywords: int | None = 8  # K_c; None: off
-    cokeyword_share: float = 0.08
+    cokeyword_share: float = 0.1
     published: int = 24
     candidates: Literal["public", "all"] = "public"
     top_k: int = 200
     floor: float | None = 0.1
+    abstain: bool = True
     completion: bool = True
     form: bool = True
     draws: int = 40  # T of a free text
@@ -51,19 +53,19 @@ class Preset:
     epsilon_theta: float = 0.4
     mean_rho: float = 0.009  # ρ of the Gaussian part of the cut, a topic
     histogram_rho: float | None = None  # ρ_hist, where it is fixed
-    selffilter: Literal["off", "medical", "movielens", "searchqa", "task"] = "task"
+    selffilter: Literal["off", "medical", "movielens", "searchqa", "task"] = "off"
     document_tokens: int = 128
     chunk_words: int = 400
 
 
-DEFAULT = Preset(name="default-1", method="stillroom", keywords=10, released=300, topics=2)
+DEFAULT = Preset(name="default-1", method="stillroom", keywords=10, released=200, topics=1)
 
 
 def _paper(name: str, released: int, keep: int, question: Literal["medical", "movielens", "searchqa"]) -> Preset:
     return Preset(
         name=name, method="paper", keywords=10, released=released, topics=5, extractor="lm", unlisted=False,
         merge=False, highest_zipf=None, sizes=False, cokeywords=None, candidates="all", floor=None, completion=False,
-        form=False, draws=70, votes="centred", conversion="paper", cut=True, keep=keep, histogram_rho=0.1,
+        abstain=False, least_count=0.0, form=False, draws=70, votes="centred", conversion="paper", cut=True, keep=keep, histogram_rho=0.1,
         selffilter=question, document_tokens=256,
     )  # fmt: skip
 

@@ -8,8 +8,9 @@ from stillroom.lm.base import Prompt
 from stillroom.release.schema import Form, PlanRecord, Slot
 from stillroom.text import words as words_of
 
-FORM_BEFORE = "{About}: "
-FORM_AFTER = "\n\nFrom the {about} above, give the {list}, in this form:\n{lines}"
+FORM_BEFORE = "From a {about}, give the {list}, in this form:\n{lines}\n\n{About}: "
+"""Before the document, so that it is read once for all."""
+FORM_AFTER = "\n"
 FREE_BEFORE = "{task}Rephrase the following document in a few sentences. Keep what matters.\n\nDocument: "
 FREE_AFTER = "\n"
 
@@ -22,16 +23,13 @@ def document_prompt(plan: PlanRecord, text: str) -> Prompt:
         return Prompt(FREE_BEFORE.format(task=task), text, FREE_AFTER)
     about = form.about
     hints = [hint_of(slot) for slot in form.slots]
-    return Prompt(
-        FORM_BEFORE.format(About=about[0].upper() + about[1:]),
-        text,
-        FORM_AFTER.format(
-            about=about,
-            list=", the ".join(hints[:-1]) + " and the " + hints[-1] if len(hints) > 1 else hints[0],
-            lines="\n".join(f"{slot.label}: {hint}" for slot, hint in zip(form.slots, hints, strict=True)),
-        ),
-        reply=f"{form.slots[0].label}:",
+    before = FORM_BEFORE.format(
+        about=about,
+        About=about[0].upper() + about[1:],
+        list=", the ".join(hints[:-1]) + " and the " + hints[-1] if len(hints) > 1 else hints[0],
+        lines="\n".join(f"{slot.label}: {hint}" for slot, hint in zip(form.slots, hints, strict=True)),
     )
+    return Prompt(before, text, FORM_AFTER, reply=f"{form.slots[0].label}:")
 
 
 def hint_of(slot: Slot) -> str:

@@ -26,6 +26,7 @@ from stillroom.embed.base import Embedder
 from stillroom.lexicon import word_list
 from stillroom.lm.base import LanguageModel, Readings
 from stillroom.privacy.noise import Noise
+from stillroom.release.folder import text_id
 from stillroom.release.schema import LeftOut, PlanRecord, Statistics, Text, Topic, Word
 
 BATCH = 256
@@ -78,7 +79,7 @@ def distil(units: Units, plan: PlanRecord, tools: Tools) -> Outcome:
     words = _words(units, plan, tools)
     groups, common = groups_of(words, plan.topics)
     topics, members, small = _topics(units, plan, tools, words, groups)
-    shown = _together(plan, tools, words, topics, members)
+    topics, members, shown, silent = _together(plan, tools, words, topics, members)
     rows = _rows(units, plan, tools, topics, members)
     texts = _texts(units, plan, tools, topics, shown, rows)
     kept = useful([text.text for text in texts], plan, tools.lm)
@@ -88,7 +89,7 @@ def distil(units: Units, plan: PlanRecord, tools: Tools) -> Outcome:
             Topic(name=t.group.name, words=t.group.words, size=t.size, parts=t.parts, together=w)
             for t, w in zip(topics, shown, strict=True)
         ),
-        left_out=tuple(sorted((*common, *small), key=lambda entry: (entry.word, entry.reason))),
+        left_out=tuple(sorted((*common, *small, *silent), key=lambda entry: (entry.word, entry.reason))),
         dropped=kept.count(False),
     )
     return Outcome(statistics, tuple(text for text, good in zip(texts, kept, strict=True) if good))
@@ -103,7 +104,7 @@ def _words(units: Units, plan: PlanRecord, tools: Tools) -> tuple[Word, ...]:
             source = units.units()
             while batch := list(islice(source, BATCH)):
                 yield from tools.extractor.extract_many(batch)
-                tools.progress.advance(len(batch))
+                tools.progress.advance(0)  # a sign of life; how many units there are is private
 
         released = released_words(found(), plan.keywords, word_list(plan.keywords.word_list), tools.noise)
         return [word.model_dump() for word in released]
@@ -111,8 +112,9 @@ def _words(units: Units, plan: PlanRecord, tools: Tools) -> tuple[Word, ...]:
     return tuple(Word.model_validate(w) for w in tools.journal.draw("keywords", make))
 
 
-def _topics(units: Units, plan: PlanRecord, tools: Tools, words: Sequence[Word], groups: Sequence[Group]
-            ) -> tuple[tuple[Sized, ...], list[list[Member]], tuple[LeftOut, ...]]:
+def _topics(
+    units: Units, plan: PlanRecord, tools: Tools, words: Sequence[Word], groups: Sequence[Group]
+) -> tuple[tuple[Sized, ...], list[list[Member]], tuple[LeftOut, ...]]:
     """Assign units to topics, release the sizes, keep the topics that are large enough, and assign again."""
     tools.progress.stage("topics", None)
     most = plan.topics.per_unit
@@ -127,26 +129,36 @@ def _topics(units: Units, plan: PlanRecord, tools: Tools, words: Sequence[Word],
     return kept, assign(units.units(), matcher, len(kept), most), left
 
 
-def _together(plan: PlanRecord, tools: Tools, words: Sequence[Word], topics: Sequence[Sized],
-              members: Sequence[Sequence[Member]]) -> list[tuple[Word, ...]]:
-    """Release the co-keywords of every topic."""
-    shown: list[tuple[Word, ...]] = []
-    for topic, inside in zip(topics, members, strict=True):
-        if plan.cokeywords is None:
-            shown.append(())
-            continue
-        co, chosen = plan.cokeywords, inside
+def _together(
+    plan: PlanRecord, tools: Tools, words: Sequence[Word], topics: Sequence[Sized], members: Sequence[list[Member]]
+) -> tuple[tuple[Sized, ...], list[list[Member]], list[tuple[Word, ...]], tuple[LeftOut, ...]]:
+    """Release the co-keywords of every topic; leave out those whose own word does not stand out.
 
-        def make(chosen: Sequence[Member] = chosen) -> list[dict[str, object]]:
-            return [word.model_dump() for word in together(chosen, words, co, tools.noise)]
+    What is left out follows from released counts alone, and its budget is spent all the same.
+    """
+    co = plan.cokeywords
+    if co is None:
+        return tuple(topics), list(members), [() for _ in topics], ()
+    kept: list[tuple[Sized, list[Member], tuple[Word, ...]]] = []
+    left = []
+    for topic, inside in zip(topics, members, strict=True):
+        own = topic.group.words
+
+        def make(chosen: Sequence[Member] = inside, own: tuple[str, ...] = own) -> list[dict[str, object]]:
+            return [word.model_dump() for word in together(chosen, words, co, tools.noise, own)]
 
         drawn = tools.journal.draw(f"together/{topic.group.name}", make)
-        shown.append(tuple(Word.model_validate(w) for w in drawn))
-    return shown
+        shown = tuple(Word.model_validate(w) for w in drawn)
+        if any(word.word in own for word in shown):
+            kept.append((topic, inside, shown))
+        else:
+            left.append(LeftOut(word=topic.group.name, reason="its own word does not stand out of the noise"))
+    return tuple(k[0] for k in kept), [k[1] for k in kept], [k[2] for k in kept], tuple(left)
 
 
-def _rows(units: Units, plan: PlanRecord, tools: Tools, topics: Sequence[Sized],
-          members: Sequence[Sequence[Member]]) -> list[list[list[tuple[str, int]]]]:
+def _rows(
+    units: Units, plan: PlanRecord, tools: Tools, topics: Sequence[Sized], members: Sequence[Sequence[Member]]
+) -> list[list[list[tuple[str, int]]]]:
     """Return for each part of each topic the documents (unit, number) that vote there, after the cut."""
     rows = []
     for topic, inside in zip(topics, members, strict=True):
@@ -171,8 +183,14 @@ def _cut(units: Units, plan: PlanRecord, tools: Tools, topic: Sized, inside: Seq
     return [member for member, s in zip(inside, similar, strict=True) if s >= theta]
 
 
-def _texts(units: Units, plan: PlanRecord, tools: Tools, topics: Sequence[Sized], shown: Sequence[tuple[Word, ...]],
-           rows: Sequence[Sequence[Sequence[tuple[str, int]]]]) -> list[Text]:
+def _texts(
+    units: Units,
+    plan: PlanRecord,
+    tools: Tools,
+    topics: Sequence[Sized],
+    shown: Sequence[tuple[Word, ...]],
+    rows: Sequence[Sequence[Sequence[tuple[str, int]]]],
+) -> list[Text]:
     """Draw one text for every part of every topic; a part that is done is taken from the journal unread."""
     synthesis = Synthesis(tools.lm, plan, tools.noise, tools.journal)
     done = getattr(tools.journal, "has", lambda key: False)
@@ -214,11 +232,13 @@ def _read(units: Units, plan: PlanRecord, tools: Tools, rows: Sequence[tuple[str
     return tools.lm.read(prompts, plan.text.document_tokens)
 
 
-def _text(plan: PlanRecord, lm: LanguageModel, spelling: Spelling, topic: Sized, part: int,
-          values: list[list[int]]) -> Text:
+def _text(
+    plan: PlanRecord, lm: LanguageModel, spelling: Spelling, topic: Sized, part: int, values: list[list[int]]
+) -> Text:
     form = plan.text.form
-    name = f"{topic.group.name}-{part + 1:02d}"
+    topic_name, number = topic.group.name, part + 1
+    name = text_id(topic_name, number)
     if form is None:
-        return Text(id=name, topic=topic.group.name, part=part, text=free_text(lm, values[0]))
+        return Text(id=name, topic=topic_name, part=number, text=free_text(lm, values[0]))
     fields = fields_of(form, lm, spelling, values)
-    return Text(id=name, topic=topic.group.name, part=part, text=text_of(form, fields), fields=fields)
+    return Text(id=name, topic=topic_name, part=number, text=text_of(form, fields), fields=fields)

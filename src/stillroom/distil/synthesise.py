@@ -19,7 +19,7 @@ from stillroom.distil.votes import Votes, centred, one_sided, tally
 from stillroom.lm.base import LanguageModel, Scores, Session
 from stillroom.privacy.noise import Noise
 from stillroom.release.costs import vote_scale
-from stillroom.release.schema import Form, PlanRecord
+from stillroom.release.schema import Form, PlanRecord, Slot
 
 
 class Draws(Protocol):
@@ -41,9 +41,9 @@ class Stops:
         ends = sorted(lm.stop_tokens)
         if form is None:
             return cls(ends[0], tuple(ends))
-        breaks = [ids[0] for text in ("\n", "\n\n") if len(ids := lm.encode(text)) == 1]
-        every = tuple(dict.fromkeys([*breaks, *ends]))
-        return cls(every[0], every)
+        breaks = [token for token in range(lm.vocabulary_size) if "\n" in lm.decode([token])]
+        line = lm.encode("\n")
+        return cls(line[0] if len(line) == 1 else ends[0], tuple(sorted({*line[:1], *breaks, *ends})))
 
 
 class Synthesis:
@@ -54,8 +54,14 @@ class Synthesis:
         self.stops = Stops.of(lm, plan.text.form)
         self._tokens = TokenKinds.of(lm, plan.text.form)
 
-    def values(self, key: str, private: Session, public: Session | None, spelling: Spelling,
-               progress: Callable[[int], None] = lambda n: None) -> list[list[int]]:
+    def values(
+        self,
+        key: str,
+        private: Session,
+        public: Session | None,
+        spelling: Spelling,
+        progress: Callable[[int], None] = lambda n: None,
+    ) -> list[list[int]]:
         """Return the drawn tokens: of each slot of the form, or of the one free text.
 
         Args:
@@ -66,28 +72,39 @@ class Synthesis:
             progress: told every draw made or left unused.
         """
         form = self.plan.text.form
-        slots = [slot.draws for slot in form.slots] if form else [self.plan.text.draws]
+        slots = form.slots if form else (Slot(label="text", draws=self.plan.text.draws),)
         said: list[list[int]] = []
-        for slot, most in enumerate(slots):
-            before = frozenset(token for value in said for token in self._starts(value))
-            value = self._value(f"{key}/{slot}", most, before, private, public, spelling, progress)
+        for number, slot in enumerate(slots):
+            before = frozenset().union(*(self._starts(value) for value in said))
+            value = self._value(f"{key}/{number}", slot, before, private, public, spelling, progress)
             said.append(value)
-            if form and (label := next_label(form, slot)):
+            if form and (label := next_label(form, number)):
                 self._push(self.lm.encode(label), private, public)
         return said
 
-    def _starts(self, value: Sequence[int]) -> list[int]:
-        """Return the token with which a value began: another slot does not begin with it."""
-        return [value[0]] if value else []
+    def _starts(self, value: Sequence[int]) -> frozenset[int]:
+        """Return the token with which a value began: no other slot begins with it."""
+        return frozenset(value[:1])
 
-    def _value(self, key: str, most: int, before: frozenset[int], private: Session, public: Session | None,
-               spelling: Spelling, progress: Callable[[int], None]) -> list[int]:
+    def _value(
+        self,
+        key: str,
+        slot: Slot,
+        before: frozenset[int],
+        private: Session,
+        public: Session | None,
+        spelling: Spelling,
+        progress: Callable[[int], None],
+    ) -> list[int]:
         said: list[int] = []
-        for n in range(most):
-            token = self._draw(f"{key}/{n}", said, before, private, public, spelling)
+        for n in range(slot.draws):
+            barred = self._tokens.barred(said, before, slot.list)
+            if slot.list and n < slot.draws // 2:
+                barred |= {self.stops.token}  # all draws are paid for: a list does not end in its first half
+            token = self._draw(f"{key}/{n}", said, barred, private, public, spelling)
             progress(1)
             if token == self.stops.token:
-                progress(most - n - 1)
+                progress(slot.draws - n - 1)
                 break
             chunk = [token]
             if self.plan.text.completion and (rest := spelling.ending([*said, token])):
@@ -101,80 +118,79 @@ class Synthesis:
         if public is not None:
             public.push(tokens)
 
-    def _draw(self, key: str, said: Sequence[int], before: frozenset[int], private: Session, public: Session | None,
-              spelling: Spelling) -> int:
+    def _draw(
+        self,
+        key: str,
+        said: Sequence[int],
+        barred: frozenset[int],
+        private: Session,
+        public: Session | None,
+        spelling: Spelling,
+    ) -> int:
         text = self.plan.text
-        offered = self._offered(key, said, before, public, spelling)
-        tokens, prior = offered
+        offered = self._offered(key, said, barred, public, spelling)
 
         def make() -> int:
-            scores = self._scores(private, tokens)
-            if text.votes == "centred":
-                votes = centred(scores, text.levels, text.clip)
+            if offered is None:
+                scores = private.scores()
+                votes = (
+                    centred(scores, text.levels, text.clip)
+                    if text.votes == "centred"
+                    else one_sided(scores, text.levels)
+                )
+                total = tally(votes)
             else:
-                votes = one_sided(scores, text.levels)
-            total = tally(votes) if len(votes) else np.zeros(len(scores[0]) if len(scores) else self._width(tokens),
-                                                             np.int64)
-            chosen = self.noise.noisy_max(
-                total + prior if prior is not None else total,
-                range=float(text.levels), scale=vote_scale(self.plan), monotonic=True,
-            )
-            return int(tokens.tokens[chosen] if tokens else chosen)
+                table = self._table(private, said, barred)
+                chosen = [*offered.tokens]
+                top = table.max(axis=1, keepdims=True, initial=-np.inf) if text.abstain else None
+                votes = one_sided(table[:, chosen], text.levels, top)
+                total = tally(votes) + np.array(offered.prior, dtype=np.int64)
+            index = self.noise.noisy_max(total, range=float(text.levels), scale=vote_scale(self.plan), monotonic=True)
+            return offered.tokens[index] if offered is not None else index
 
         return int(self.journal.draw(key, make))
 
-    def _width(self, tokens: Candidates | None) -> int:
-        return len(tokens.tokens) if tokens else self.lm.vocabulary_size
-
-    def _offered(self, key: str, said: Sequence[int], before: frozenset[int], public: Session | None,
-                 spelling: Spelling) -> tuple[Candidates | None, Votes | None]:
-        """Return candidates and prior, committed to the journal before any private score is read."""
-        if self.plan.text.candidates == "all" or public is None:
-            return None, None
+    def _offered(
+        self, key: str, said: Sequence[int], barred: frozenset[int], public: Session | None, spelling: Spelling
+    ) -> Candidates | None:
+        """Return candidates and prior, committed to the journal before any private score is read; None: all tokens."""
         text = self.plan.text
+        if text.candidates == "all" or public is None:
+            return None
 
         def make() -> dict[str, list[int]]:
-            candidates = self._candidates(said, before, public, spelling)
-            scores = self._scores(public, candidates)[0]
-            prior = prior_on_grid(scores, text.floor, text.clip, text.levels)
-            return {"tokens": [*candidates.tokens], "prior": [int(p) for p in prior]}
+            table = self._table(public, said, barred)
+            tokens = self._candidates(table[0], said, barred, spelling)
+            prior = prior_on_grid(table[0, list(tokens)], text.floor, text.clip, text.levels)
+            return {"tokens": [*tokens], "prior": [int(p) for p in prior]}
 
         kept = self.journal.draw(f"{key}/offered", make)
-        stop = self.stops.token if self.stops.token in kept["tokens"] else None
-        return Candidates(tuple(kept["tokens"]), stop), np.array(kept["prior"], dtype=np.int64)
+        return Candidates(tuple(kept["tokens"]), tuple(kept["prior"]))
 
-    def _candidates(self, said: Sequence[int], before: frozenset[int], public: Session, spelling: Spelling
-                    ) -> Candidates:
+    def _candidates(
+        self, scores: Scores, said: Sequence[int], barred: frozenset[int], spelling: Spelling
+    ) -> tuple[int, ...]:
         """Return the tokens offered next: a function of public scores, released words and the released prefix."""
         text = self.plan.text
         following = spelling.following(said)
         if text.completion and said and spelling.inside(said):
-            return Candidates(tuple(sorted(following)), None)
-        scores = public.scores()[0]
-        if text.form is None:
-            offered = set(topmost(scores, text.top_k)) - {*self.stops.all}
-        elif said:
-            offered = set(topmost(scores, text.top_k)) - {*self.stops.all} - self._tokens.breaks
-        else:
-            # A value begins with a word that can be one: no ending, no word of the form, not as another slot began.
-            barred = np.array(sorted(self._tokens.no_start | before), dtype=np.int64)
-            scores[barred] = -np.inf
-            offered = {t for t in topmost(scores, text.top_k) if scores[t] > -np.inf}
-        tokens = offered | (spelling.first_tokens() - (before if not said else frozenset())) | following
-        stop = self.stops.token if said else None
-        return Candidates(tuple(sorted(tokens | ({stop} if stop is not None else set()))), stop)
+            return tuple(sorted(following))
+        best = {t for t in topmost(scores, text.top_k) if scores[t] > -np.inf}
+        stop = {self.stops.token} if said else set()
+        return tuple(sorted((best | spelling.first_tokens() | following | stop) - barred))
 
-    def _scores(self, session: Session, candidates: Candidates | None) -> Scores:
-        """Return scores over the candidates (None: all), the stop standing for all stops (log-sum-exp)."""
-        if candidates is None:
-            return session.scores()
-        if candidates.stop is None:
-            return session.scores(candidates.tokens)
-        others = [t for t in self.stops.all if t != candidates.stop]
-        scores = session.scores([*candidates.tokens, *others])
-        m = len(candidates.tokens)
-        at = candidates.tokens.index(candidates.stop)
-        ends = scores[:, [at, *range(m, m + len(others))]]
-        with np.errstate(invalid="ignore", over="ignore"):
-            scores[:, at] = np.logaddexp.reduce(ends, axis=1)
-        return scores[:, :m]
+    def _table(self, session: Session, said: Sequence[int], barred: frozenset[int]) -> Scores:
+        """Return scores over all tokens, the barred ones −∞, and the one stop standing for all stops.
+
+        No value begins with a stop; later, the stop's score is the log-sum-exp over all of them.
+        """
+        scores = session.scores()
+        stops = list(self.stops.all)
+        if said:
+            with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+                ends = np.logaddexp.reduce(scores[:, stops], axis=1)
+        scores[:, stops] = -np.inf
+        scores[:, sorted(barred)] = -np.inf
+        if said:
+            scores[:, self.stops.token] = ends
+        return scores

@@ -15,7 +15,7 @@ def fields_of(form: Form, lm: LanguageModel, spelling: Spelling, values: Sequenc
     fields = {}
     for slot, tokens in zip(form.slots, values, strict=True):
         value = " ".join(normalise(lm.decode(tokens)).split())
-        if len(tokens) >= slot.draws and spelling.following(tokens) and " " in value:
+        if len(tokens) >= slot.draws and " " in value and not spelling.whole(value.rsplit(" ", 1)[1]):
             value = value.rsplit(" ", 1)[0]
         fields[slot.label] = value.strip(" ,;:-")
     return fields

@@ -24,10 +24,10 @@ SHORTEST = 2
 
 @dataclass(frozen=True)
 class Candidates:
-    """Token ids that may be drawn, in a public order, and which of them ends the slot (None: none does)."""
+    """Token ids that may be drawn, in a public order, and the prior of each in votes."""
 
     tokens: tuple[int, ...]
-    stop: int | None
+    prior: tuple[int, ...]
 
 
 @dataclass
@@ -94,6 +94,11 @@ class Spelling:
         text = self.lm.decode(said)
         return text.rsplit(None, 1)[-1].lower() if text and not text[-1].isspace() else ""
 
+    def whole(self, word: str) -> bool:
+        """Say whether a word is a released or listed one, not a piece that was cut off."""
+        plain = word.lower().strip(".,;:!?()\"'")
+        return plain in self.known or plain in self.words or is_stopword(plain)
+
     def begins_known(self, fragment: str) -> bool:
         """Say whether a word of the public list begins like this."""
         at = bisect_left(self._sorted, fragment)
@@ -105,28 +110,39 @@ class TokenKinds:
     """What tokens may do in a form, by their text alone.
 
     Attributes:
-        breaks: tokens that hold a line break; a line ends only by its stop.
-        no_start: tokens with which a value does not begin: line breaks, ends, punctuation, stop words, words of the
-            form's own prompt, and tokens that go on with a word.
+        no_start: tokens with which a value does not begin: punctuation, stop words, words of the form's own prompt,
+            and tokens that go on with a word.
+        words: tokens that begin a word that means something; a value says each only once.
+        small: tokens that are stop words; in a list there are none.
     """
 
-    breaks: frozenset[int]
     no_start: frozenset[int]
+    words: frozenset[int]
+    small: frozenset[int]
 
     @classmethod
     def of(cls, lm: LanguageModel, form: Form | None) -> TokenKinds:
+        """Return the kinds of a model's tokens; without a form nothing is barred."""
         if form is None:
-            return cls(frozenset(), frozenset())
+            return cls(frozenset(), frozenset(), frozenset())
         own = form_words(form)
-        breaks, no_start = set(), set()
+        no_start, words, small = set(), set(), set()
         for token in range(lm.vocabulary_size):
             text = lm.decode([token])
             word = text.strip().lower()
-            if "\n" in text:
-                breaks.add(token)
             if not text.startswith(" ") or not word.isalnum() or is_stopword(word) or word in own:
                 no_start.add(token)
-        return cls(frozenset(breaks), frozenset(no_start | lm.stop_tokens))
+            elif word.isalpha():
+                words.add(token)
+            if text.startswith(" ") and is_stopword(word):
+                small.add(token)
+        return cls(frozenset(no_start), frozenset(words), frozenset(small))
+
+    def barred(self, said: Sequence[int], before: frozenset[int], listed: bool) -> frozenset[int]:
+        """Return the tokens that may not come next, given the value so far and how other values began."""
+        if not said:
+            return self.no_start | before
+        return self.words.intersection(said) | (self.small if listed else frozenset())
 
 
 def topmost(scores: Scores, k: int) -> list[int]:

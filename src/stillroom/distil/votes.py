@@ -14,13 +14,18 @@ from stillroom.lm.base import Scores
 Votes = npt.NDArray[np.int64]
 
 
-def one_sided(scores: Scores, levels: int) -> Votes:
+def one_sided(scores: Scores, levels: int, top: Scores | None = None) -> Votes:
     """Return votes round-down(levels · p_i / max p) of shape (rows, candidates), 0..levels.
+
+    Args:
+        top: of shape (rows, 1): each row's best score over more tokens than the candidates. A row that wants
+            something that is not offered then abstains instead of voting for the next best. None: best candidate.
 
     A row with NaN, or with no finite score at all, votes 0 everywhere; −∞ votes 0.
     """
-    share = _relative(scores)
-    return np.floor(share * levels).astype(np.int64)
+    share = _relative(scores, top)
+    votes: Votes = np.floor(np.minimum(share, 1.0) * levels).astype(np.int64)
+    return votes
 
 
 def centred(scores: Scores, levels: int, clip: float) -> Votes:
@@ -39,14 +44,15 @@ def centred(scores: Scores, levels: int, clip: float) -> Votes:
     return np.where(live, np.clip(votes, 0, levels), 0).astype(np.int64)
 
 
-def _relative(scores: Scores) -> npt.NDArray[np.float64]:
+def _relative(scores: Scores, top: Scores | None = None) -> npt.NDArray[np.float64]:
     """Return p_i / max p of each row in float64; rows that cannot be read are zero."""
     rows = np.asarray(scores, dtype=np.float64)
     readable = ~np.isnan(rows).any(axis=1, keepdims=True) & ~np.isposinf(rows).any(axis=1, keepdims=True)
-    top = rows.max(axis=1, keepdims=True, initial=-np.inf)
-    readable &= np.isfinite(top)
+    own = rows.max(axis=1, keepdims=True, initial=-np.inf)
+    best = own if top is None else np.maximum(own, np.asarray(top, dtype=np.float64))
+    readable &= np.isfinite(best)
     with np.errstate(invalid="ignore", under="ignore"):
-        share = np.exp(np.where(readable, rows - np.where(readable, top, 0.0), -np.inf))
+        share = np.exp(np.where(readable, rows - np.where(readable, best, 0.0), -np.inf))
     return share
 
 

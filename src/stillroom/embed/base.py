@@ -16,10 +16,12 @@ class Embedder(ABC):
 
     Attributes:
         name: what a certificate calls it.
+        digest: what its bytes are, for the certificate; empty where nobody looked.
         dimensions: length of a vector.
     """
 
     name: str
+    digest: str = ""
     dimensions: int
 
     @abstractmethod

@@ -57,10 +57,14 @@ class LanguageModel(ABC):
 
     Attributes:
         name: what a certificate calls it.
+        digest: what its bytes are, for the certificate; empty where nobody looked.
+        placed: device and dtype, for the certificate.
         capabilities: "scores" (private prediction) and "generate" (free text).
     """
 
     name: str
+    digest: str = ""
+    placed: str = ""
     capabilities: frozenset[str]
 
     def need(self, capability: str) -> None:

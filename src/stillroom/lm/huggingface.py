@@ -148,6 +148,7 @@ class HuggingFaceLM(LanguageModel):
         self.torch = torch
         self.name = name or Path(str(model)).name
         self.device, self.dtype_name, self.memory = device, dtype, memory
+        self.placed = f"{device}, {dtype}"
         self.dtype = getattr(torch, dtype)
         with _quiet():
             try:

@@ -25,6 +25,7 @@ class Slot(Record):
     label: str = Field(min_length=1, max_length=60)
     draws: int = Field(ge=1, le=200)
     hint: str = Field(default="", max_length=120, description="what belongs there, in the prompt: 'name of a disease'")
+    list: bool = Field(default=False, description="a list of words and phrases: no stop words are drawn")
 
 
 class Form(Record):
@@ -92,6 +93,7 @@ class TextPlan(Record):
     candidates: Literal["public", "all"]
     top_k: int = Field(default=200, ge=1, description="tokens of the public row, where candidates are public")
     floor: float | None = Field(default=None, gt=0, lt=1, description="lambda of the public prior; None: no prior")
+    abstain: bool = Field(default=True, description="a row whose best token is not offered abstains")
     completion: bool = Field(default=False, description="an unambiguous released word is completed free")
     form: Form | None = None
     document_tokens: int = Field(default=192, ge=8, description="a document is cut here")

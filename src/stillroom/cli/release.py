@@ -1,0 +1,103 @@
+"""stillroom release: a private collection becomes a release; the budget is spent once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from stillroom import readers
+from stillroom.cli.plan import (
+    Delta,
+    Epsilon,
+    FormName,
+    PresetName,
+    SelfFilter,
+    Task,
+    TopicsPerUnit,
+    UnitField,
+    Without,
+    parts_of,
+    show,
+)
+from stillroom.cli.progress import Progress, showing
+from stillroom.distil import forms, run
+from stillroom.distil.plan import plan as make
+from stillroom.errors import BadOption
+from stillroom.loading import EMBEDDER, LM, load_lm
+from stillroom.privacy.ledger import Ledger
+from stillroom.release import folder
+from stillroom.release.schema import Form
+
+app = typer.Typer()
+
+
+@app.command("release")
+def release(
+    collection: Annotated[
+        Path | None, typer.Argument(metavar="COLLECTION", help="JSONL, CSV, Parquet, or a folder.")
+    ] = None,
+    ledger: Annotated[Path, typer.Option(metavar="FILE", help="The population's ledger.")] = Path("stillroom.ledger"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the release goes; must not exist.")] = Path(
+        "stillroom.release"
+    ),
+    text_field: Annotated[str | None, typer.Option(help="Field with the text.")] = None,
+    id_field: Annotated[str | None, typer.Option(help="Field with the document's id.")] = None,
+    unit: UnitField = "document",
+    epsilon: Epsilon = 10.0,
+    delta: Delta = 1e-6,
+    preset: PresetName = "default",
+    form: FormName = None,
+    propose_form: Annotated[
+        bool, typer.Option("--propose-form", help="Let the model propose the form from --task alone.")
+    ] = False,
+    task: Task = "",
+    without: Without = "",
+    topics_per_unit: TopicsPerUnit = None,
+    self_filter: SelfFilter = None,
+    lm: Annotated[str, typer.Option(help="Language model with scores: a name, a folder, a .gguf file, a hub id.")] = LM,
+    embedder: Annotated[str, typer.Option(help="Embedder, where the preset has a similarity cut.")] = EMBEDDER,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Give up the unfinished run of --out; its budget stays spent.")
+    ] = False,
+) -> None:
+    """Distil a private collection. The same command goes on after a crash; what is spent is never given back."""
+    if abandon:
+        with Ledger.open(ledger) as book:
+            run.abandon(out, book)
+        typer.echo(f"given up: {out}; its budget stays spent")
+        return
+    if collection is None:
+        raise BadOption("COLLECTION", "missing", "a file or folder of documents")
+    with showing() as progress:
+        if not run.run_folder(out).exists():
+            folder.check_free(out)
+        documents = readers.read(collection, text=text_field, id=id_field, unit=None if unit == "document" else unit)
+        if propose_form:
+            progress.stage("proposing a form", None)
+            form_used: str | Form | None = _proposed(task, lm, progress)
+        else:
+            form_used = form
+        made = make(
+            epsilon=epsilon, delta=delta, preset=preset, form=form_used, task=task, unit=unit,
+            without=parts_of(without), topics_per_unit=topics_per_unit, selffilter=self_filter,
+        )  # fmt: skip
+        with Ledger.open(ledger) as book:
+            written = run.release(documents, made, ledger=book, out=out, lm=lm, embedder=embedder, progress=progress)
+            state = book.state()
+    console = Console()
+    show(made, console)
+    console.print(f"[bold]{len(written.texts)} texts[/bold] in {out}")
+    console.print(written.certificate.meaning)
+    console.print(f"ledger {ledger}: ε = {state.spent:.3g} of {state.epsilon:g} spent at δ = {state.delta:g}")
+
+
+def _proposed(task: str, lm: str, progress: Progress) -> Form:
+    """Return the form that the model proposes; it sees the public task sentence only."""
+    if not task:
+        raise BadOption("--task", "empty", "a sentence that says what the release is for, as --propose-form needs one")
+    form = forms.propose(task, load_lm(lm))
+    typer.echo("proposed form: " + ", ".join(f"{slot.label}: {slot.draws}" for slot in form.slots), err=True)
+    return form
