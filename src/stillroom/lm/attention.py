@@ -47,9 +47,8 @@ def attend(
         scores = torch.tanh(scores / softcap) * softcap
     if attention_mask is not None:
         mask = attention_mask[..., :length]
-        scores = scores + (
-            mask.unsqueeze(2) if mask.shape[1] == 1 else mask.view(batch, groups, share, queries, length)
-        )
+        shared = mask.shape[1] == 1
+        scores = scores + (mask.unsqueeze(2) if shared else mask.view(batch, groups, share, queries, length))
     weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
     out = torch.bmm(weights.view(batch * groups, share * queries, length), value.reshape(batch * groups, length, dim))
     return out.view(batch, heads, queries, dim).transpose(1, 2).contiguous(), None
