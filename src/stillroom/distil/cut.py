@@ -11,9 +11,15 @@ from stillroom.privacy.noise import Noise
 from stillroom.release.schema import CutPlan
 
 
+GRID = float(2**30)
+"""A coordinate counts in whole 2⁻³⁰, so that sums of up to eight million vectors are exact. A sum of floats can move by
+more than 1 when one vector goes, as every later addition may be rounded otherwise."""
+
+
 def noisy_mean(vectors: Vectors, plan: CutPlan, noise: Noise) -> list[float]:
     """Return Σ E(d) + N(0, σ_μ² I): a sum of vectors of norm at most 1, never divided by a true count (rule 20)."""
-    total = clip(vectors).sum(axis=0) if len(vectors) else np.zeros(vectors.shape[1])
+    # Rounded towards zero, which makes no norm larger.
+    total = np.trunc(clip(vectors) * GRID).astype(np.int64).sum(axis=0) / GRID
     return [float(x) for x in noise.gaussian(total, sensitivity=1.0, sigma=plan.mean_sigma)]
 
 
@@ -30,7 +36,8 @@ def similarities(vectors: Vectors, mean: Sequence[float]) -> Vectors:
 
 def grid(plan: CutPlan) -> Vectors:
     """Return the thresholds to choose from, fixed and public."""
-    return np.linspace(-1.0, 1.0, plan.steps)
+    thresholds: Vectors = np.linspace(-1.0, 1.0, plan.steps)
+    return thresholds
 
 
 def noisy_threshold(similar: Vectors, plan: CutPlan, noise: Noise) -> float:

@@ -67,7 +67,7 @@ def form_of(value: str) -> Form:
     slots = []
     for part in value.split(","):
         label, _, draws = part.strip().rpartition(":")
-        if not label or not draws.strip().isdigit():
+        if not label or not draws.strip().isdecimal():
             raise BadOption("--form", repr(part.strip()), "a slot such as 'Diagnosis: 8', with a number of tokens")
         slots.append({"label": label.strip(), "draws": int(draws)})
     return _checked("--form", {"name": "own", "slots": slots})
@@ -78,7 +78,7 @@ def _from_file(path: Path) -> Form:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as missing:
         raise UnknownName("form", str(path), [*FORMS]) from missing
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as wrong:
+    except (ValueError, OSError) as wrong:  # no TOML, no UTF-8, no path
         raise FileFormat(path, "it is not a TOML form with name and [[slots]] of label and draws") from wrong
     record.setdefault("name", path.stem)
     return _checked(str(path), record)

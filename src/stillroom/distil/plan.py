@@ -21,6 +21,8 @@ SPELT = 80
 """About how many tokens released words add to the candidates."""
 FILTERS = ("off", "medical", "movielens", "searchqa", "task")
 LEAST_CLIP = 0.005
+LEAST_EPSILON, MOST_EPSILON, LEAST_DELTA = 1e-12, 1e6, 1e-100
+"""Beyond these, floats no longer hold what a plan is made of."""
 READ_TOKENS, STEP_SECONDS, STEP_ROWS = 400.0, 0.25, 64
 """Speed of the small default model on two cores: tokens read a second, seconds a step of so many rows."""
 
@@ -106,6 +108,10 @@ def plan(
         BadOption, UnknownName, BudgetTooSmall.
     """
     zcdp.check_budget(epsilon, delta)
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise BadOption("ε", epsilon, f"from {LEAST_EPSILON:g} to {MOST_EPSILON:g}, such as 10")
+    if delta < LEAST_DELTA:
+        raise BadOption("δ", delta, f"at least {LEAST_DELTA:g}, such as 1e-6")
     chosen = preset_of(preset) if isinstance(preset, str) else preset
     for part in without:
         if part not in PARTS:
@@ -159,7 +165,10 @@ def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: st
     left = rho - keyword_rho - size_rho - co_rho - cut_rho
     clip = p.temperature * math.sqrt(2 * left / (p.topics * draws)) if left > 0 else 0.0
     if clip < LEAST_CLIP:
-        needed = keyword_rho + size_rho + co_rho + cut_rho + p.topics * draws * (LEAST_CLIP / p.temperature) ** 2 / 2
+        fixed = p.topics * draws * (LEAST_CLIP / p.temperature) ** 2 / 2 + cut_rho + (p.histogram_rho or 0.0)
+        # What the other steps take is a share of ρ and grows with it.
+        shares = (keyword_rho if p.histogram_rho is None else 0.0) + size_rho + co_rho
+        needed = fixed / (1 - shares / rho) if shares < rho else math.inf
         raise BudgetTooSmall(epsilon, delta, rho, needed, "plan a larger ε, fewer draws or fewer topics per unit")
     if p.votes == "centred" and clip > 0.5:
         # Centred votes reach ½ at most, so a larger clip would pay for range that is never used (rule 21).

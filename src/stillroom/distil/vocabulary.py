@@ -79,6 +79,8 @@ class Spelling:
         fragment = self.fragment(said)
         if len(matches) != 1 or len(fragment) < SHORTEST or self.begins_known(fragment):
             return None
+        if self._meant(fragment) != {*matches}:  # by its letters it may be another one, spelt in other tokens, or whole
+            return None
         ((word, rest),) = matches.items()
         return None if protected(word) else rest
 
@@ -87,7 +89,12 @@ class Spelling:
         fragment = self.fragment(said)
         if len(fragment) < SHORTEST or self.begins_known(fragment) or not self.following(said):
             return False
-        return not any(protected(word) for word in self.words if word.startswith(fragment))
+        meant = self._meant(fragment)
+        return fragment not in meant and not any(protected(word) for word in meant)
+
+    def _meant(self, fragment: str) -> set[str]:
+        """Return the released words that begin with these letters."""
+        return {word for word in self.words if word.startswith(fragment)}
 
     def fragment(self, said: Sequence[int]) -> str:
         """Return the letters since the last blank, lower case."""
@@ -152,9 +159,13 @@ def topmost(scores: Scores, k: int) -> list[int]:
 
 
 def log_prior(scores: Scores, floor: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return log((1 − λ) p + λ/m) over the m candidates, p the softmax of the public row's scores on them."""
+    """Return log((1 − λ) p + λ/m) over the m candidates, p the softmax of the public row's scores on them.
+
+    A public row that cannot be read (NaN, infinite, nothing finite) prefers no candidate.
+    """
     values = scores.astype(np.float64)
-    values = np.exp(values - values.max())
+    top = values.max()
+    values = np.exp(values - top) if np.isfinite(top) else np.ones(len(values))
     probability = values / values.sum()
     result: np.ndarray[tuple[int], np.dtype[np.float64]] = np.log((1 - floor) * probability + floor / len(probability))
     return result
