@@ -41,6 +41,7 @@ class Preset:
     top_k: int = 200
     floor: float | None = 0.1
     lift: float | None = 0.3
+    lists: Literal["free", "released"] = "released"
     abstain: bool = True
     completion: bool = True
     form: bool = True
@@ -66,9 +67,8 @@ def _paper(name: str, released: int, keep: int, question: Literal["medical", "mo
     return Preset(
         name=name, method="paper", keywords=10, released=released, topics=5, extractor="lm", unlisted=False,
         merge=False, highest_zipf=None, sizes=False, cokeywords=None, candidates="all", floor=None, completion=False,
-        lift=None,
-        abstain=False, least_count=0.0, form=False, draws=70, votes="centred", conversion="paper", cut=True, keep=keep, histogram_rho=0.1,
-        selffilter=question, document_tokens=256,
+        lift=None, lists="free", abstain=False, least_count=0.0, form=False, draws=70, votes="centred",
+        conversion="paper", cut=True, keep=keep, histogram_rho=0.1, selffilter=question, document_tokens=256,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ candidates and prior are fixed before private scores are asked for.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,9 +52,9 @@ class Spelling:
             for form in (word, word[:1].upper() + word[1:]):
                 self._spelt[tuple(self.lm.encode(" " + form))] = word
 
-    def first_tokens(self) -> set[int]:
-        """Return the tokens with which released words begin."""
-        return {tokens[0] for tokens in self._spelt if tokens}
+    def first_tokens(self, said: Collection[str] = ()) -> set[int]:
+        """Return the tokens with which released words begin, those left out that have been said."""
+        return {tokens[0] for tokens, word in self._spelt.items() if tokens and word not in said}
 
     def following(self, said: Sequence[int]) -> set[int]:
         """Return the tokens that go on with a released word, where the last word said is the beginning of one."""

@@ -24,7 +24,8 @@ def one_sided(scores: Scores, levels: int, top: Scores | None = None) -> Votes:
     A row with NaN, or with no finite score at all, votes 0 everywhere; −∞ votes 0.
     """
     share = _relative(scores, top)
-    return np.floor(np.minimum(share, 1.0) * levels).astype(np.int64)
+    votes: Votes = np.floor(np.minimum(share, 1.0) * levels).astype(np.int64)
+    return votes
 
 
 def centred(scores: Scores, levels: int, clip: float) -> Votes:

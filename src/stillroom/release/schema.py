@@ -94,6 +94,9 @@ class TextPlan(Record):
     top_k: int = Field(default=200, ge=1, description="tokens of the public row, where candidates are public")
     floor: float | None = Field(default=None, gt=0, lt=1, description="lambda of the public prior; None: no prior")
     lift: float | None = Field(default=None, gt=0, lt=0.9, description="kappa: prior shared by released words' tokens")
+    lists: Literal["free", "released"] = Field(
+        default="released", description="whether a list slot holds any words, or only those released with the topic"
+    )
     abstain: bool = Field(default=True, description="a row whose best token is not offered abstains")
     completion: bool = Field(default=False, description="an unambiguous released word is completed free")
     form: Form | None = None
