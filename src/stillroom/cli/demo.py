@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from stillroom import readers
 from stillroom.cli.plan import show
@@ -68,7 +68,7 @@ def demo(
         took = time.monotonic() - start
         paid = book.state()
     for text in release.texts:
-        console.print(f"   {text.id}: {text.text}".replace("\n", " | "))
+        console.print(escape(f"   {text.id}: {text.text}".replace("\n", " | ")))
     console.print(f"   {len(release.texts)} texts in {took:.0f} s; ε = {paid.spent:.3g} of {paid.epsilon:g} spent")
 
     console.print("\n[bold]4. Asking[/bold]: costs nothing")
@@ -77,7 +77,9 @@ def demo(
         question = f"Which treatment helps {disease}?"
         answer = rag.ask(question)
         right = "right" if names(answer.text, clinic.FACTS[disease].treatment) else "not right"
-        console.print(f"   {question}\n   → {answer.text}  [{', '.join(answer.citations)}]  ({right})")
+        console.print(
+            f"   {question}\n   → {escape(answer.text)}  ({right}; from {', '.join(answer.citations) or 'nothing'})"
+        )
     with Ledger.open(ledger, installation=folder / "home") as book:
         after = book.state()
     same = after.rho == paid.rho and after.entries == paid.entries
@@ -88,7 +90,7 @@ def demo(
 
     console.print("\n[bold]5. Checking[/bold]")
     canaries = clinic.canaries(made_up)
-    found = canaries_found([(out / name).read_text(encoding="utf-8") for name in sorted(os.listdir(out))], canaries)
+    found = canaries_found([path.read_text(encoding="utf-8") for path in sorted(out.iterdir())], canaries)
     console.print(f"   {found} of {len(canaries)} names, phone numbers and record numbers stand in the release")
     verify(out)
     console.print("   the certificate's arithmetic and bytes hold")

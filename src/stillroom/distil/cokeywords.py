@@ -18,7 +18,7 @@ def together(
     """Return the released words of highest noisy count among the members of one topic, best first.
 
     A member counts for at most K_c released words of its own document (uncapped, a total ε of 10 was 12.4 to 18.3),
-    the topic's own words first, so that a topic whose own word does not stand out is known to be empty; all R words
+    the topic's own words first, so that a topic whose own word does not stand out is known to be empty. All R words
     get noise, L2 sensitivity √K_c. A word is published when its noisy count exceeds what the largest of R noises would
     show, σ_c √(2 ln R).
     """

@@ -153,10 +153,8 @@ def plan(
 
 def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: str, unit: str) -> PlanRecord:
     delta_ps = delta / 10 if p.unlisted else 0.0
-    if p.conversion == "paper":
-        rho = zcdp.rho_of_paper(epsilon, delta)
-    else:
-        rho = zcdp.rho_of(epsilon, delta - delta_ps)
+    paper = p.conversion == "paper"
+    rho = zcdp.rho_of_paper(epsilon, delta) if paper else zcdp.rho_of(epsilon, delta - delta_ps)
     rho *= 1 - 1e-9  # what rounding may add
     keyword_rho = p.histogram_rho if p.histogram_rho is not None else p.keyword_share * rho
     sigma = zcdp.gaussian_sigma(math.sqrt(p.keywords), keyword_rho)

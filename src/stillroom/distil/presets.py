@@ -31,7 +31,7 @@ class Preset:
     highest_zipf: float | None = 4.5
     sizes: bool = True
     size_share: float = 0.02
-    smallest: float = 0.8  # of the least support
+    smallest: float = 1.3  # of the least support
     part: float = 2.5  # of the least support
     most_topics: int | None = None
     cokeywords: int | None = 8  # K_c; None: off

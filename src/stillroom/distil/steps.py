@@ -7,7 +7,8 @@ and committed draws alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from stillroom.distil.prompts import document_prompt, public_prompt
 from stillroom.distil.selffilter import useful
 from stillroom.distil.synthesise import Draws, Synthesis
 from stillroom.distil.topics import Group, Matcher, Member, Sized, assign, groups_of, keep, noisy_sizes, part_of
-from stillroom.distil.values import fields_of, free_text, text_of
+from stillroom.distil.values import fields_of, free_text, grounded, text_of
 from stillroom.distil.vocabulary import Spelling
 from stillroom.documents import Document, Unit
 from stillroom.embed.base import Embedder
@@ -65,7 +66,7 @@ class Tools:
     noise: Noise
     journal: Draws
     embedder: Embedder | None = None
-    progress: Progress = Silent()
+    progress: Progress = field(default_factory=Silent)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def distil(units: Units, plan: PlanRecord, tools: Tools) -> Outcome:
     topics, members, shown, silent = _together(plan, tools, words, topics, members)
     rows = _rows(units, plan, tools, topics, members)
     texts = _texts(units, plan, tools, topics, shown, rows)
-    kept = useful([text.text for text in texts], plan, tools.lm)
+    told = useful([text.text for text in texts], plan, tools.lm)
+    kept = [good and _grounded(plan, text, topics, shown) for text, good in zip(texts, told, strict=True)]
     statistics = Statistics(
         words=words,
         topics=tuple(
@@ -220,7 +222,7 @@ def _texts(
                     prompt = public_prompt(plan, words)
                     public = tools.lm.open(tools.lm.read([prompt], 4 * plan.text.document_tokens), public=True)
                 drawn = synthesis.values(key, private, public, spelling, tools.progress.advance)
-                values = tools.journal.draw(f"{key}/done", lambda drawn=drawn: drawn)
+                values = tools.journal.draw(f"{key}/done", partial(list, drawn))
             texts.append(_text(plan, tools.lm, spelling, topic, part, values))
     return texts
 
@@ -230,6 +232,14 @@ def _read(units: Units, plan: PlanRecord, tools: Tools, rows: Sequence[tuple[str
     tools.progress.stage("reading", None)
     prompts = [document_prompt(plan, units.documents_of(unit)[number].text) for unit, number in rows]
     return tools.lm.read(prompts, plan.text.document_tokens)
+
+
+def _grounded(plan: PlanRecord, text: Text, topics: Sequence[Sized], shown: Sequence[tuple[Word, ...]]) -> bool:
+    """Say whether a text speaks of its topic; without a form or co-keywords nobody can tell, and it is kept."""
+    if plan.text.form is None or plan.cokeywords is None:
+        return True
+    at = next(i for i, topic in enumerate(topics) if topic.group.name == text.topic)
+    return grounded(plan.text.form, text.fields, {w.word for w in shown[at]} | set(topics[at].group.words))
 
 
 def _text(

@@ -14,12 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from stillroom.distil.prompts import next_label
-from stillroom.distil.vocabulary import Candidates, Spelling, TokenKinds, prior_on_grid, topmost
+from stillroom.distil.vocabulary import Candidates, Prefix, Spelling, TokenKinds, prior_on_grid, topmost
 from stillroom.distil.votes import centred, one_sided, tally
 from stillroom.lm.base import LanguageModel, Scores, Session
 from stillroom.privacy.noise import Noise
 from stillroom.release.costs import vote_scale
 from stillroom.release.schema import Form, PlanRecord, Slot
+from stillroom.text import words as words_of
 
 
 class Draws(Protocol):
@@ -53,6 +54,7 @@ class Synthesis:
         self.lm, self.plan, self.noise, self.journal = lm, plan, noise, journal
         self.stops = Stops.of(lm, plan.text.form)
         self._tokens = TokenKinds.of(lm, plan.text.form)
+        self.comma = (lm.encode(",") or [self.stops.token])[0]
 
     def values(
         self,
@@ -75,33 +77,28 @@ class Synthesis:
         slots = form.slots if form else (Slot(label="text", draws=self.plan.text.draws),)
         said: list[list[int]] = []
         for number, slot in enumerate(slots):
-            before = frozenset().union(*(self._starts(value) for value in said))
-            value = self._value(f"{key}/{number}", slot, before, private, public, spelling, progress)
+            value = self._value(f"{key}/{number}", slot, said, private, public, spelling, progress)
             said.append(value)
             if form and (label := next_label(form, number)):
                 self._push(self.lm.encode(label), private, public)
         return said
 
-    def _starts(self, value: Sequence[int]) -> frozenset[int]:
-        """Return the token with which a value began: no other slot begins with it."""
-        return frozenset(value[:1])
-
     def _value(
         self,
         key: str,
         slot: Slot,
-        before: frozenset[int],
+        earlier: Sequence[Sequence[int]],
         private: Session,
         public: Session | None,
         spelling: Spelling,
         progress: Callable[[int], None],
     ) -> list[int]:
         said: list[int] = []
+        spoken = frozenset(word for value in earlier for word in words_of(self.lm.decode(value)))
+        starts = frozenset(value[0] for value in earlier if value)
         for n in range(slot.draws):
-            barred = self._tokens.barred(said, before, slot.list, spelling.first_tokens())
-            if slot.list and n < slot.draws // 2:
-                barred |= {self.stops.token}  # all draws are paid for: a list does not end in its first half
-            token = self._draw(f"{key}/{n}", said, barred, private, public, spelling)
+            prefix = Prefix(tuple(said), starts, spoken | frozenset(words_of(self.lm.decode(said))), slot.list, n)
+            token = self._draw(f"{key}/{n}", prefix, slot, private, public, spelling)
             progress(1)
             if token == self.stops.token:
                 progress(slot.draws - n - 1)
@@ -119,39 +116,35 @@ class Synthesis:
             public.push(tokens)
 
     def _draw(
-        self,
-        key: str,
-        said: Sequence[int],
-        barred: frozenset[int],
-        private: Session,
-        public: Session | None,
-        spelling: Spelling,
+        self, key: str, prefix: Prefix, slot: Slot, private: Session, public: Session | None, spelling: Spelling
     ) -> int:
         text = self.plan.text
-        offered = self._offered(key, said, barred, public, spelling)
+        offered = self._offered(key, prefix, slot, public, spelling)
 
         def make() -> int:
             if offered is None:
                 scores = private.scores()
-                votes = (
-                    centred(scores, text.levels, text.clip)
-                    if text.votes == "centred"
-                    else one_sided(scores, text.levels)
-                )
-                total = tally(votes)
+                if text.votes == "centred":
+                    total = tally(centred(scores, text.levels, text.clip))
+                else:
+                    total = tally(one_sided(scores, text.levels))
             else:
-                table = self._table(private, said, barred)
-                chosen = [*offered.tokens]
-                top = table.max(axis=1, keepdims=True, initial=-np.inf) if text.abstain else None
-                votes = one_sided(table[:, chosen], text.levels, top)
+                table = self._table(private, prefix, spelling)
+                # In a list of released words a row chooses among them; elsewhere it may want what is not offered.
+                wants = text.abstain and not self._released_only(slot)
+                top = table.max(axis=1, keepdims=True, initial=-np.inf) if wants else None
+                votes = one_sided(table[:, [*offered.tokens]], text.levels, top)
                 total = tally(votes) + np.array(offered.prior, dtype=np.int64)
             index = self.noise.noisy_max(total, range=float(text.levels), scale=vote_scale(self.plan), monotonic=True)
             return offered.tokens[index] if offered is not None else index
 
         return int(self.journal.draw(key, make))
 
+    def _released_only(self, slot: Slot) -> bool:
+        return slot.list and self.plan.text.lists == "released"
+
     def _offered(
-        self, key: str, said: Sequence[int], barred: frozenset[int], public: Session | None, spelling: Spelling
+        self, key: str, prefix: Prefix, slot: Slot, public: Session | None, spelling: Spelling
     ) -> Candidates | None:
         """Return candidates and prior, committed to the journal before any private score is read; None: all tokens."""
         text = self.plan.text
@@ -159,8 +152,8 @@ class Synthesis:
             return None
 
         def make() -> dict[str, list[int]]:
-            table = self._table(public, said, barred)
-            tokens = self._candidates(table[0], said, barred, spelling)
+            table = self._table(public, prefix, spelling)
+            tokens = self._candidates(table[0], prefix, slot, spelling)
             begins = spelling.first_tokens()
             lifted = [token in begins for token in tokens]
             prior = prior_on_grid(table[0, list(tokens)], text.floor, text.clip, text.levels, text.lift or 0.0, lifted)
@@ -169,25 +162,31 @@ class Synthesis:
         kept = self.journal.draw(f"{key}/offered", make)
         return Candidates(tuple(kept["tokens"]), tuple(kept["prior"]))
 
-    def _candidates(
-        self, scores: Scores, said: Sequence[int], barred: frozenset[int], spelling: Spelling
-    ) -> tuple[int, ...]:
+    def _candidates(self, scores: Scores, prefix: Prefix, slot: Slot, spelling: Spelling) -> tuple[int, ...]:
         """Return the tokens offered next: a function of public scores, released words and the released prefix."""
-        text = self.plan.text
+        text, said = self.plan.text, prefix.said
         following = spelling.following(said)
         if text.completion and said and spelling.inside(said):
             return tuple(sorted(following))
+        begins = spelling.first_tokens(prefix.spoken)
+        if self._released_only(slot) and (begins or said):
+            # All draws are paid for: the list goes on while a released word is left to say.
+            between = not said or said[-1] == self.comma
+            found = begins | following | (set() if between or not begins else {self.comma})
+            return tuple(sorted(found if found else {self.stops.token}))
         best = {t for t in topmost(scores, text.top_k) if scores[t] > -np.inf}
         stop = {self.stops.token} if said else set()
-        return tuple(sorted((best | spelling.first_tokens() | following | stop) - barred))
+        barred = self._tokens.barred(prefix, begins)
+        return tuple(sorted(((best | begins | following) - barred - {self.stops.token}) | stop))
 
-    def _table(self, session: Session, said: Sequence[int], barred: frozenset[int]) -> Scores:
+    def _table(self, session: Session, prefix: Prefix, spelling: Spelling) -> Scores:
         """Return scores over all tokens, the barred ones −∞, and the one stop standing for all stops.
 
         No value begins with a stop; later, the stop's score is the log-sum-exp over all of them.
         """
         scores = session.scores()
-        stops = list(self.stops.all)
+        stops, said = list(self.stops.all), prefix.said
+        barred = self._tokens.barred(prefix, spelling.first_tokens(prefix.spoken))
         if said:
             with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
                 ends = np.logaddexp.reduce(scores[:, stops], axis=1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from stillroom.distil.vocabulary import Spelling
 from stillroom.lm.base import LanguageModel
 from stillroom.release.schema import Form
-from stillroom.text import normalise
+from stillroom.text import normalise, words
 
 
 def fields_of(form: Form, lm: LanguageModel, spelling: Spelling, values: Sequence[Sequence[int]]) -> dict[str, str]:
@@ -29,3 +29,14 @@ def text_of(form: Form, fields: dict[str, str]) -> str:
 def free_text(lm: LanguageModel, tokens: Sequence[int]) -> str:
     """Return a free text in normal form."""
     return normalise(lm.decode(tokens)).strip()
+
+
+def grounded(form: Form, fields: dict[str, str], released: Collection[str]) -> bool:
+    """Say whether a filled form speaks of its topic: some value outside lists holds a word released with it.
+
+    Where too few documents agree, the model fills a form from its own knowledge; such a text would state what nobody
+    wrote. A function of released values alone.
+    """
+    known = set(released)
+    values = [fields[slot.label] for slot in form.slots if not slot.list]
+    return any(known.intersection(words(value)) for value in values) or not values

@@ -30,6 +30,25 @@ class Candidates:
     prior: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Prefix:
+    """What has been said of a form: the released prefix, on which candidates may depend for free.
+
+    Attributes:
+        said: tokens of the value so far.
+        starts: tokens with which earlier values began.
+        spoken: words of this and earlier values.
+        listed: whether the slot is a list.
+        drawn: tokens drawn of this value.
+    """
+
+    said: tuple[int, ...]
+    starts: frozenset[int] = frozenset()
+    spoken: frozenset[str] = frozenset()
+    listed: bool = False
+    drawn: int = 0
+
+
 @dataclass
 class Spelling:
     """How the released words of a topic are spelt in tokens, and what may follow inside one.
@@ -145,14 +164,11 @@ class TokenKinds:
                 small.add(token)
         return cls(frozenset(no_start), frozenset(words), frozenset(small))
 
-    def barred(self, said: Sequence[int], before: frozenset[int], listed: bool, released: set[int]) -> frozenset[int]:
-        """Return the tokens that may not come next, given the value so far and how other values began.
-
-        What begins a released word may always begin a value.
-        """
-        if not said:
-            return (self.no_start - released) | before
-        return self.words.intersection(said) | (self.small if listed else frozenset())
+    def barred(self, prefix: Prefix, released: set[int]) -> frozenset[int]:
+        """Return the tokens that may not come next; what begins a released word may always begin a value."""
+        if not prefix.said:
+            return (self.no_start - released) | prefix.starts
+        return self.words.intersection(prefix.said) | (self.small if prefix.listed else frozenset())
 
 
 def topmost(scores: Scores, k: int) -> list[int]:

@@ -181,7 +181,9 @@ class Statistics(Record):
     words: tuple[Word, ...]
     topics: tuple[Topic, ...]
     left_out: tuple[LeftOut, ...]
-    dropped: int = Field(description="texts that the self-filter dropped")
+    dropped: int = Field(
+        description="texts that the self-filter dropped, or that hold no word released with their topic"
+    )
 
 
 class Text(Record):
