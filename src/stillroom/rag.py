@@ -124,6 +124,10 @@ class Rag:
         guarantee = self._release.guarantee
         if not passages:
             return Answer(NOTHING, (), (), guarantee)
+        if missing := self._missing(asked, passages):
+            # Asked about a name that no passage holds, a small model would answer about the nearest one instead.
+            named = ", ".join(map(repr, missing))
+            return Answer(NOTHING, (), passages, guarantee, notes=(f"No text of the release holds {named}.",))
         line = _first_line(self._lm.generate([_prompt(asked, passages)], _ANSWER_TOKENS, stop=("Question:",))[0])
         if not line:
             return Answer(
@@ -132,7 +136,7 @@ class Rag:
                 passages,
                 guarantee,
             )
-        return Answer(line, self._cite(line, passages), passages, guarantee, notes=self._notes(asked, passages))
+        return Answer(line, self._cite(line, passages), passages, guarantee, notes=self._notes())
 
     def _find(self, question: str) -> tuple[Passage, ...]:
         hits = _near(self._index.search(question, self._top_k))
@@ -157,20 +161,18 @@ class Rag:
                 explained |= held
         return tuple(id for id in holds if id in cited)
 
-    def _notes(self, question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
+    def _missing(self, question: str, passages: Sequence[Passage]) -> list[str]:
+        """Return the names asked about, words that public text hardly knows, when no passage holds any of them."""
         from wordfreq import zipf_frequency
 
-        notes = []
         read = frozenset(word for passage in passages for word in words(passage.text))
-        # A name that public text hardly knows is what the question is about; without it the answer is on another.
-        missing = [word for word in dict.fromkeys(words(question)) if word not in read]
-        missing = [word for word in missing if zipf_frequency(word, "en") < 1.0]
-        if missing:
-            named = ", ".join(map(repr, missing))
-            notes.append(f"The passages do not hold {named}: the answer may be on something else.")
+        names = [word for word in dict.fromkeys(words(question)) if zipf_frequency(word, "en") < 1.0]
+        return [] if read.intersection(names) else names
+
+    def _notes(self) -> tuple[str, ...]:
         if self._release.certificate.rehearsal:
-            notes.append("The release is a rehearsal on a public or made-up collection.")
-        return tuple(notes)
+            return ("The release is a rehearsal on a public or made-up collection.",)
+        return ()
 
 
 def _near(hits: Sequence[Hit]) -> list[Hit]:
