@@ -47,13 +47,7 @@ class Remembering(HuggingFaceLM):
         for prompt, row in zip(new, fresh.rows, strict=False):
             self._read[prompt, body_tokens] = row
         rows = [self._read[p, body_tokens] for p in prompts]
-        return HuggingFaceReadings(fresh.prefix, fresh.memory, rows, fresh.longest)
-
-    def rows_independent(self) -> bool:
-        """Test once, as a suite runs on one machine."""
-        if not hasattr(self, "_independent"):
-            self._independent = super().rows_independent()
-        return self._independent
+        return HuggingFaceReadings(fresh.prefix, fresh.memory, rows, fresh.longest, fresh.public)
 
 
 def collection(rows: Sequence[Mapping[str, Any]]) -> Documents:
