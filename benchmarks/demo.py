@@ -55,11 +55,12 @@ def main() -> None:
     """Run and write the results after every run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--first", type=int, default=1, help="seed of the first run's notes")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/demo.json"))
     options = parser.parse_args()
     lm, embedder = load_lm("smollm2"), load_embedder("minilm")
-    done: list[dict[str, Any]] = []
-    for seed in range(1, options.runs + 1):
+    done: list[dict[str, Any]] = json.loads(options.out.read_text()) if options.first > 1 else []
+    for seed in range(options.first, options.first + options.runs):
         with tempfile.TemporaryDirectory() as folder:
             done.append(one(seed, Path(folder), lm, embedder))
         options.out.parent.mkdir(parents=True, exist_ok=True)
