@@ -10,7 +10,6 @@ from stillroom.embed.base import Vectors, clip
 from stillroom.privacy.noise import Noise
 from stillroom.release.schema import CutPlan
 
-
 GRID = float(2**30)
 """A coordinate counts in whole 2⁻³⁰, so that sums of up to eight million vectors are exact. A sum of floats can move by
 more than 1 when one vector goes, as every later addition may be rounded otherwise."""
