@@ -130,7 +130,7 @@ class Call:
 
 
 class Shown:
-    """A noise that keeps every call; it returns what `inner` returns, or the outputs of `replay` whatever it is told."""
+    """A noise that keeps every call; it returns what `inner` does, or the outputs of `replay` whatever it is told."""
 
     def __init__(self, inner: Noise | None = None, replay: Iterable[Call] = ()) -> None:
         self._inner = inner
@@ -141,23 +141,45 @@ class Shown:
         parameters: dict[str, Any] = {"sensitivity": sensitivity, "sigma": sigma}
         return self._keep("gaussian", parameters, values, {}, lambda noise: noise.gaussian(values, **parameters))  # type: ignore[no-any-return]
 
-    def histogram(self, listed: NDArray[np.float64], unlisted: Mapping[str, float], *, keys: int, sigma: float,
-                  threshold: float | None) -> tuple[NDArray[np.float64], dict[str, float]]:
+    def histogram(
+        self,
+        listed: NDArray[np.float64],
+        unlisted: Mapping[str, float],
+        *,
+        keys: int,
+        sigma: float,
+        threshold: float | None,
+    ) -> tuple[NDArray[np.float64], dict[str, float]]:
         parameters: dict[str, Any] = {"keys": keys, "sigma": sigma, "threshold": threshold}
-        return self._keep("histogram", parameters, listed, unlisted,  # type: ignore[no-any-return]
-                          lambda noise: noise.histogram(listed, unlisted, **parameters))
+        return self._keep(
+            "histogram",
+            parameters,
+            listed,
+            unlisted,  # type: ignore[no-any-return]
+            lambda noise: noise.histogram(listed, unlisted, **parameters),
+        )
 
     def noisy_max(self, scores: NDArray[np.int64], *, range: float, scale: float, monotonic: bool) -> int:
         parameters: dict[str, Any] = {"range": range, "scale": scale, "monotonic": monotonic}
         return self._keep("noisy_max", parameters, scores, {}, lambda noise: noise.noisy_max(scores, **parameters))  # type: ignore[no-any-return]
 
-    def _keep(self, name: str, parameters: Mapping[str, Any], told: NDArray[Any], unlisted: Mapping[str, float],
-              draw: Callable[[Noise], Any]) -> Any:
+    def _keep(
+        self,
+        name: str,
+        parameters: Mapping[str, Any],
+        told: NDArray[Any],
+        unlisted: Mapping[str, float],
+        draw: Callable[[Noise], Any],
+    ) -> Any:
         if self._inner is not None:
             output = draw(self._inner)
         else:
             again = next(self._replay, None)
-            if again is None or (again.name, dict(again.parameters), again.shape) != (name, dict(parameters), told.shape):
+            if again is None or (again.name, dict(again.parameters), again.shape) != (
+                name,
+                dict(parameters),
+                told.shape,
+            ):
                 was = "no more calls" if again is None else str(again.public)
                 raise AssertionError(f"recorded was {was}, asked for was {name} {parameters} {told.shape}")
             output = again.output
@@ -175,8 +197,15 @@ class Wild:
     def gaussian(self, values: NDArray[np.float64], *, sensitivity: float, sigma: float) -> NDArray[np.float64]:
         return self._chance.uniform(-1, 6, values.shape)
 
-    def histogram(self, listed: NDArray[np.float64], unlisted: Mapping[str, float], *, keys: int, sigma: float,
-                  threshold: float | None) -> tuple[NDArray[np.float64], dict[str, float]]:
+    def histogram(
+        self,
+        listed: NDArray[np.float64],
+        unlisted: Mapping[str, float],
+        *,
+        keys: int,
+        sigma: float,
+        threshold: float | None,
+    ) -> tuple[NDArray[np.float64], dict[str, float]]:
         counts = self._chance.uniform(0, 1, listed.shape)
         for word in ("fever", "rash", "cough", "patient", "rest"):
             counts[word_list().index[word]] = self._chance.uniform(1, 9)
@@ -225,8 +254,15 @@ def spool(documents: Iterable[Document], folder: Path) -> Spool:
     return Spool.build(Documents(documents), folder / "spool.sqlite", chunk_words=400)
 
 
-def run(documents: Iterable[Document], record: PlanRecord, folder: Path, *, noise: Shown | None = None,
-        lm: LanguageModel | None = None, book: Book | None = None) -> Run:
+def run(
+    documents: Iterable[Document],
+    record: PlanRecord,
+    folder: Path,
+    *,
+    noise: Shown | None = None,
+    lm: LanguageModel | None = None,
+    book: Book | None = None,
+) -> Run:
     """Run the shipped steps on a collection with the toy model; without noise, with none."""
     shown, kept, told = noise or Shown(NoNoise()), book or Book(), Told()
     tools = Tools(

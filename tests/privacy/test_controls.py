@@ -60,8 +60,10 @@ def trusted_extractor(patch: pytest.MonkeyPatch) -> None:
 
     def everything(keywords: Iterable[Sequence[str]], *others: Any) -> Any:
         # Eleven words of a full unit, as an extractor returns them that a document has told to.
-        return right(([*found, *(f"leak{chr(97 + i)}zz" for i in range(7))] if len(found) > 3 else found
-                      for found in keywords), *others)
+        return right(
+            ([*found, *(f"leak{chr(97 + i)}zz" for i in range(7))] if len(found) > 3 else found for found in keywords),
+            *others,
+        )
 
     patch.setattr(steps, "released_words", everything)
 
@@ -160,8 +162,13 @@ def cokeywords_uncapped(patch: pytest.MonkeyPatch) -> None:
 
 def candidates_of_private_rows(patch: pytest.MonkeyPatch) -> None:
     right = Synthesis.values
-    patch.setattr(Synthesis, "values", lambda self, key, private, public, spelling, progress: right(
-        self, key, private, private if private.rows else public, spelling, progress))
+    patch.setattr(
+        Synthesis,
+        "values",
+        lambda self, key, private, public, spelling, progress: right(
+            self, key, private, private if private.rows else public, spelling, progress
+        ),
+    )
 
 
 def votes_out_of_range(patch: pytest.MonkeyPatch) -> None:
@@ -221,7 +228,7 @@ def test_the_checks_see(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_checks_see_rows_that_lean_on_each_other(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="both ways|a score moves"):
+    with pytest.raises(AssertionError, match=r"both ways|a score moves"):
         seen(tmp_path, plan({"levels": 1000}), CrowdedLM())
 
 

@@ -64,8 +64,13 @@ PLANS = {
 }
 
 
-def trees(documents: Documents, record: PlanRecord, folder: Path, sizes: tuple[float, ...] = ONE_TOPIC,
-          kind: type[Synthesis] = Synthesis) -> dict[str, Tree]:
+def trees(
+    documents: Documents,
+    record: PlanRecord,
+    folder: Path,
+    sizes: tuple[float, ...] = ONE_TOPIC,
+    kind: type[Synthesis] = Synthesis,
+) -> dict[str, Tree]:
     return walk(documents, record, LM, folder, words=RELEASED, together=TOGETHER, sizes=sizes, kind=kind)
 
 
@@ -146,8 +151,9 @@ def test_without_budget_texts_are_the_same_whatever_the_collection_says(tmp_path
 
 
 # -- the check sees mistakes -----------------------------------------------------------------------------------------
-def caught(record: PlanRecord, folder: Path, message: str, kind: type[Synthesis] = Synthesis,
-           density: object = softmax) -> None:
+def caught(
+    record: PlanRecord, folder: Path, message: str, kind: type[Synthesis] = Synthesis, density: object = softmax
+) -> None:
     """Assert that the check above would fail for some neighbour."""
     (first,) = trees(NOTES, record, folder, kind=kind).values()
     with pytest.raises(AssertionError, match=message):

@@ -78,9 +78,16 @@ class Choosing:
 class Text:
     """A text that is drawn, with everything that happened."""
 
-    def __init__(self, record: PlanRecord, rule: Callable[[NDArray[np.int64]], int] = lambda s: int(np.argmax(s)), *,
-                 lm: ToyLM | None = None, notes: Sequence[str] = NOTES, committed: dict[str, str] | None = None,
-                 public: bool = True) -> None:
+    def __init__(
+        self,
+        record: PlanRecord,
+        rule: Callable[[NDArray[np.int64]], int] = lambda s: int(np.argmax(s)),
+        *,
+        lm: ToyLM | None = None,
+        notes: Sequence[str] = NOTES,
+        committed: dict[str, str] | None = None,
+        public: bool = True,
+    ) -> None:
         self.lm = lm or ToyLM()
         self.log: list[tuple[str, str]] = []
         self.noise, self.book = Choosing(self.log, rule), Diary(self.log, committed)
@@ -140,7 +147,7 @@ def test_a_draw_is_committed_before_anybody_is_told_and_both_sessions_hear_the_s
     heard = [token for line in told["private"] for token in json.loads(line.removeprefix("told "))]
     drawn = [json.loads(value) for key, value in text.book.committed.items() if not key.endswith("/offered")]
     assert set(drawn) - {text.synthesis.stops.token} <= set(heard)
-    for i, (who, what) in enumerate(text.log):
+    for i, (_who, what) in enumerate(text.log):
         if what.startswith("told"):
             assert any(who_ == "journal" for who_, _ in text.log[:i])
 
