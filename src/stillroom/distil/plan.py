@@ -37,6 +37,7 @@ PARTS: Mapping[str, Mapping[str, object]] = {
     "completion": {"completion": False},
     "abstain": {"abstain": False},
     "merge": {"merge": False},
+    "order": {"order": "rarest"},
     "unlisted": {"unlisted": False},
     "sizes": {"sizes": False},
     "selffilter": {"selffilter": "off"},

@@ -58,6 +58,9 @@ class TopicPlan(Record):
 
     per_unit: int = Field(ge=1, description="L: topics of one unit, one document and one part in each")
     merge: bool = Field(description="words merged by public lemma first")
+    order: Literal["rarest", "names"] = Field(
+        default="rarest", description="units join by the rarest word first, or by the most frequent unlisted word first"
+    )
     highest_zipf: float | None = Field(default=None, description="words more frequent in public text make no topic")
     size_sigma: float | None = Field(default=None, gt=0, description="noise on the sizes; None: sizes not released")
     smallest: float = Field(default=0.0, description="topics below this noisy size are merged upward or left out")
