@@ -90,7 +90,8 @@ class Suite:
             "clip": round(made.record.text.clip, 4), "least_units": made.least_units,
             "disease": found.disease, "treatment": found.treatment, "symptoms": found.symptoms,
             "symptoms_strict": found.symptoms_strict, "wrong_pairs": found.wrong_pairs, "texts": len(texts),
-            "in_place": in_place(release.texts, facts), "dropped": release.statistics.dropped, "seconds": round(seconds), "sample": texts[:12],
+            "in_place": in_place(release.texts, facts),
+            "dropped": release.statistics.dropped, "seconds": round(seconds), "sample": texts[:12],
         }  # fmt: skip
         if read:
             told = readable(texts, self.lm)

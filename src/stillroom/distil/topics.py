@@ -1,8 +1,9 @@
 """Soft clustering by released words: which units a topic holds.
 
 Membership of a unit depends on that unit and on released words only (rule 18): in the order of the released words (the
-paper's: from the rarest to the most frequent) a unit joins a topic while it has the word and has joined fewer than L. In each topic it counts with one
-document and in one part (rule 16). Source: DP-SynRAG (arXiv 2510.06719), step 2, per unit instead of per document.
+paper's: from the rarest to the most frequent) a unit joins a topic while it has the word and has joined fewer than L.
+In each topic it counts with one document and in one part (rule 16). Source: DP-SynRAG (arXiv 2510.06719), step 2, per
+unit instead of per document.
 """
 
 from __future__ import annotations
