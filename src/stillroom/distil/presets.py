@@ -69,7 +69,8 @@ def _paper(name: str, released: int, keep: int, question: Literal["medical", "mo
         name=name, method="paper", keywords=10, released=released, topics=5, extractor="lm", unlisted=False,
         merge=False, order="rarest", highest_zipf=None, sizes=False, cokeywords=None, candidates="all", floor=None,
         completion=False, lift=None, lists="free", abstain=False, least_count=0.0, form=False, draws=70,
-        votes="centred", conversion="paper", cut=True, keep=keep, histogram_rho=0.1, selffilter=question, document_tokens=256,
+        votes="centred", conversion="paper", cut=True, keep=keep, histogram_rho=0.1, selffilter=question,
+        document_tokens=256,
     )  # fmt: skip
 
 
