@@ -103,6 +103,7 @@ class TextPlan(Record):
     abstain: bool = Field(default=True, description="a row whose best token is not offered abstains")
     completion: bool = Field(default=False, description="an unambiguous released word is completed free")
     form: Form | None = None
+    prose: bool = Field(default=False, description="the model also writes each filled form out as prose: free")
     document_tokens: int = Field(default=192, ge=8, description="a document is cut here")
 
     @model_validator(mode="after")
@@ -197,3 +198,4 @@ class Text(Record):
     part: int
     text: str
     fields: dict[str, str] = Field(default_factory=dict)
+    prose: str = Field(default="", description="the filled form in the model's own words: a help to read, not a fact")
