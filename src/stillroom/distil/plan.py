@@ -205,7 +205,7 @@ def _record(epsilon: float, delta: float, p: Preset, form: Form | None, task: st
             threshold=zcdp.threshold_for(p.keywords, sigma, delta_ps) if p.unlisted else None,
         ),
         topics=TopicPlan(
-            per_unit=p.topics, merge=p.merge, highest_zipf=p.highest_zipf, most=p.most_topics,
+            per_unit=p.topics, merge=p.merge, order=p.order, highest_zipf=p.highest_zipf, most=p.most_topics,
             size_sigma=zcdp.gaussian_sigma(math.sqrt(p.topics), size_rho) if p.sizes else None,
             smallest=p.smallest * support if p.sizes else 0.0, part=p.part * support if p.sizes else None,
         ),

@@ -35,7 +35,7 @@ class Preset:
     smallest: float = 1.3  # of the least support
     part: float = 2.5  # of the least support
     most_topics: int | None = None
-    cokeywords: int | None = 8  # K_c; None: off
+    cokeywords: int | None = 10  # K_c; None: off
     cokeyword_share: float = 0.1
     published: int = 24
     candidates: Literal["public", "all"] = "public"

@@ -130,8 +130,8 @@ class Synthesis:
                     total = tally(one_sided(scores, text.levels))
             else:
                 table = self._table(private, prefix, spelling)
-                # In a list of released words a row chooses among them; elsewhere it may want what is not offered.
-                wants = text.abstain and not self._released_only(slot)
+                # Among released words a row chooses one of them; elsewhere it may want what is not offered.
+                wants = text.abstain and not self._released_only(prefix, slot, spelling.first_tokens(prefix.spoken))
                 top = table.max(axis=1, keepdims=True, initial=-np.inf) if wants else None
                 votes = one_sided(table[:, [*offered.tokens]], text.levels, top)
                 total = tally(votes) + np.array(offered.prior, dtype=np.int64)
@@ -140,8 +140,11 @@ class Synthesis:
 
         return int(self.journal.draw(key, make))
 
-    def _released_only(self, slot: Slot) -> bool:
-        return slot.list and self.plan.text.lists == "released"
+    def _released_only(self, prefix: Prefix, slot: Slot, begins: set[int]) -> bool:
+        """Say whether only released words may come: throughout a list, and as the first word of any value."""
+        if self.plan.text.lists != "released" or self.plan.text.form is None:
+            return False
+        return bool(begins or prefix.said) if slot.list else bool(begins) and not prefix.said
 
     def _offered(
         self, key: str, prefix: Prefix, slot: Slot, public: Session | None, spelling: Spelling
@@ -169,11 +172,11 @@ class Synthesis:
         if text.completion and said and spelling.inside(said):
             return tuple(sorted(following))
         begins = spelling.first_tokens(prefix.spoken)
-        if self._released_only(slot) and (begins or said):
+        if self._released_only(prefix, slot, begins):
             # All draws are paid for: the list goes on while a released word is left to say.
             between = not said or said[-1] == self.comma
             found = begins | following | (set() if between or not begins else {self.comma})
-            return tuple(sorted(found if found else {self.stops.token}))
+            return tuple(sorted(found or {self.stops.token}))
         best = {t for t in topmost(scores, text.top_k) if scores[t] > -np.inf}
         stop = {self.stops.token} if said else set()
         barred = self._tokens.barred(prefix, begins)

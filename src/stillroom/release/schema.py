@@ -98,7 +98,8 @@ class TextPlan(Record):
     floor: float | None = Field(default=None, gt=0, lt=1, description="lambda of the public prior; None: no prior")
     lift: float | None = Field(default=None, gt=0, lt=0.9, description="kappa: prior shared by released words' tokens")
     lists: Literal["free", "released"] = Field(
-        default="released", description="whether a list slot holds any words, or only those released with the topic"
+        default="released",
+        description="released: list slots hold, and values begin with, words released with the topic only",
     )
     abstain: bool = Field(default=True, description="a row whose best token is not offered abstains")
     completion: bool = Field(default=False, description="an unambiguous released word is completed free")
