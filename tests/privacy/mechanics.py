@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,15 @@ FORM = Form(
     name="toy",
     about="clinic note",
     slots=(Slot(label="Diagnosis", draws=2), Slot(label="Treatment", draws=2), Slot(label="Symptoms", draws=3)),
+)
+LISTS = Form(
+    name="toy",
+    about="clinic note",
+    slots=(
+        Slot(label="Diagnosis", draws=2),
+        Slot(label="Treatment", draws=2),
+        Slot(label="Symptoms", draws=5, list=True),
+    ),
 )
 NOTES = (
     "Diagnosis: Zonkitis Treatment: Blergon with fever and rash",
@@ -83,6 +93,10 @@ PLANS: Mapping[str, PlanRecord] = {
     "the default": plan(),
     "free text": plan(FREE),
     "without prior and completion": plan({"floor": None, "completion": False}),
+    "lists of released words, lifted": plan({"form": LISTS, "draws": LISTS.draws, "lift": 0.3}),
+    "lists of any words, nobody abstains": plan(
+        {"form": LISTS, "draws": LISTS.draws, "lift": 0.3, "lists": "free", "abstain": False}
+    ),
     "with the cut": plan(cut=CUT),
     "listed words alone, no sizes, no co-keywords": plan(
         keywords=KeywordPlan(extractor="fast", per_unit=4, sigma=0.4, released=12, word_list="stillroom-en-1"),
@@ -130,7 +144,7 @@ class Call:
 
 
 class Shown:
-    """A noise that keeps every call; it returns what `inner` returns, or the outputs of `replay` whatever it is told."""
+    """A noise that keeps every call; it returns what `inner` returns, or those of `replay` whatever it is told."""
 
     def __init__(self, inner: Noise | None = None, replay: Iterable[Call] = ()) -> None:
         self._inner = inner
@@ -141,23 +155,45 @@ class Shown:
         parameters: dict[str, Any] = {"sensitivity": sensitivity, "sigma": sigma}
         return self._keep("gaussian", parameters, values, {}, lambda noise: noise.gaussian(values, **parameters))  # type: ignore[no-any-return]
 
-    def histogram(self, listed: NDArray[np.float64], unlisted: Mapping[str, float], *, keys: int, sigma: float,
-                  threshold: float | None) -> tuple[NDArray[np.float64], dict[str, float]]:
+    def histogram(
+        self,
+        listed: NDArray[np.float64],
+        unlisted: Mapping[str, float],
+        *,
+        keys: int,
+        sigma: float,
+        threshold: float | None,
+    ) -> tuple[NDArray[np.float64], dict[str, float]]:
         parameters: dict[str, Any] = {"keys": keys, "sigma": sigma, "threshold": threshold}
-        return self._keep("histogram", parameters, listed, unlisted,  # type: ignore[no-any-return]
-                          lambda noise: noise.histogram(listed, unlisted, **parameters))
+        return self._keep(
+            "histogram",
+            parameters,
+            listed,
+            unlisted,  # type: ignore[no-any-return]
+            lambda noise: noise.histogram(listed, unlisted, **parameters),
+        )
 
     def noisy_max(self, scores: NDArray[np.int64], *, range: float, scale: float, monotonic: bool) -> int:
         parameters: dict[str, Any] = {"range": range, "scale": scale, "monotonic": monotonic}
         return self._keep("noisy_max", parameters, scores, {}, lambda noise: noise.noisy_max(scores, **parameters))  # type: ignore[no-any-return]
 
-    def _keep(self, name: str, parameters: Mapping[str, Any], told: NDArray[Any], unlisted: Mapping[str, float],
-              draw: Callable[[Noise], Any]) -> Any:
+    def _keep(
+        self,
+        name: str,
+        parameters: Mapping[str, Any],
+        told: NDArray[Any],
+        unlisted: Mapping[str, float],
+        draw: Callable[[Noise], Any],
+    ) -> Any:
         if self._inner is not None:
             output = draw(self._inner)
         else:
             again = next(self._replay, None)
-            if again is None or (again.name, dict(again.parameters), again.shape) != (name, dict(parameters), told.shape):
+            if again is None or (again.name, dict(again.parameters), again.shape) != (
+                name,
+                dict(parameters),
+                told.shape,
+            ):
                 was = "no more calls" if again is None else str(again.public)
                 raise AssertionError(f"recorded was {was}, asked for was {name} {parameters} {told.shape}")
             output = again.output
@@ -175,8 +211,15 @@ class Wild:
     def gaussian(self, values: NDArray[np.float64], *, sensitivity: float, sigma: float) -> NDArray[np.float64]:
         return self._chance.uniform(-1, 6, values.shape)
 
-    def histogram(self, listed: NDArray[np.float64], unlisted: Mapping[str, float], *, keys: int, sigma: float,
-                  threshold: float | None) -> tuple[NDArray[np.float64], dict[str, float]]:
+    def histogram(
+        self,
+        listed: NDArray[np.float64],
+        unlisted: Mapping[str, float],
+        *,
+        keys: int,
+        sigma: float,
+        threshold: float | None,
+    ) -> tuple[NDArray[np.float64], dict[str, float]]:
         counts = self._chance.uniform(0, 1, listed.shape)
         for word in ("fever", "rash", "cough", "patient", "rest"):
             counts[word_list().index[word]] = self._chance.uniform(1, 9)
@@ -225,14 +268,25 @@ def spool(documents: Iterable[Document], folder: Path) -> Spool:
     return Spool.build(Documents(documents), folder / "spool.sqlite", chunk_words=400)
 
 
-def run(documents: Iterable[Document], record: PlanRecord, folder: Path, *, noise: Shown | None = None,
-        lm: LanguageModel | None = None, book: Book | None = None) -> Run:
+def run(
+    documents: Iterable[Document],
+    record: PlanRecord,
+    folder: Path,
+    *,
+    noise: Shown | None = None,
+    lm: LanguageModel | None = None,
+    book: Book | None = None,
+) -> Run:
     """Run the shipped steps on a collection with the toy model; without noise, with none."""
     shown, kept, told = noise or Shown(NoNoise()), book or Book(), Told()
     tools = Tools(
-        lm=lm or NaNLM(), extractor=FastExtractor(word_list(), record.keywords.per_unit), noise=shown, journal=kept,
-        embedder=HashEmbedder(16), progress=told,
-    )  # fmt: skip
+        lm=lm or NaNLM(letters=f"{ascii_lowercase},"),
+        extractor=FastExtractor(word_list(), record.keywords.per_unit),
+        noise=shown,
+        journal=kept,
+        embedder=HashEmbedder(16),
+        progress=told,
+    )
     with spool(documents, folder) as units:
         outcome = distil(units, record, tools)
     return Run(outcome, kept, shown, told)

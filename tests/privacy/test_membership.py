@@ -133,7 +133,7 @@ def test_the_check_catches_a_capacity() -> None:
     def first_two(units: Sequence[Unit]) -> list[list[Member]]:
         return [members[:2] for members in right(units)]
 
-    with pytest.raises(AssertionError, match="order|others"):
+    with pytest.raises(AssertionError, match=r"order|others"):
         alone(first_two, UNITS)
 
 
@@ -155,5 +155,5 @@ def test_the_check_catches_parts_dealt_out_in_turn() -> None:
     def in_turn(units: Sequence[Unit]) -> list[list[Member]]:
         return [[Member(m.unit, n % 2, m.words) for n, m in enumerate(members)] for members in right(units)]
 
-    with pytest.raises(AssertionError, match="order|others"):
+    with pytest.raises(AssertionError, match=r"order|others"):
         alone(in_turn, UNITS)

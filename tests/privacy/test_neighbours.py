@@ -18,6 +18,7 @@ from stillroom.testing.noise import NoNoise
 from stillroom.testing.toylm import ToyDocument, ToyLM
 from tests.privacy.mechanics import PLANS, Book, Run, Shown, Wild, collection, moved_in_all, run, same
 
+
 @pytest.fixture(scope="module", params=PLANS)
 def plan_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)

@@ -60,7 +60,9 @@ def test_a_plan_spends_its_budget_and_never_more(
         raise
     record = made.record
     assert spent(made) <= epsilon * (1 + 1e-9)
-    assert epsilon_of(made.rho, delta - made.delta_ps) <= epsilon  # by the optimal conversion, whatever the paper's says
+    assert (
+        epsilon_of(made.rho, delta - made.delta_ps) <= epsilon
+    )  # by the optimal conversion, whatever the paper's says
     assert made.delta_ps <= delta / 10
     if not (record.text.votes == "centred" and record.text.clip == 0.5):  # a larger clip would have no effect
         assert spent(made) >= 0.99 * epsilon
@@ -99,8 +101,8 @@ def test_centred_votes_never_pay_for_a_clip_without_effect() -> None:
 
 @settings(deadline=None, max_examples=15)
 @given(
-    epsilon=st.floats(1, 20), keywords=st.integers(1, 30), share=st.floats(0.01, 0.3), co=st.none() | st.integers(1, 20),
-    temperature=st.floats(0.5, 3), levels=st.integers(2, 5000),
+    epsilon=st.floats(1, 20), keywords=st.integers(1, 30), share=st.floats(0.01, 0.3),
+    co=st.none() | st.integers(1, 20), temperature=st.floats(0.5, 3), levels=st.integers(2, 5000),
 )  # fmt: skip
 def test_settings_of_ones_own_spend_no_more(
     epsilon: float, keywords: int, share: float, co: int | None, temperature: float, levels: int
@@ -130,7 +132,11 @@ def test_what_it_says_is_needed_is_enough() -> None:
         plan(epsilon=epsilon_of(needed * 0.99, 0.9e-6), delta=1e-6, form="clinic", topics_per_unit=12)
 
 
-extremes = st.floats() | st.floats(1e-12, 1e6) | st.sampled_from([0.0, -1.0, 1e-320, 1e-30, 1e30, 1e308, 1 - 1e-16, math.inf, math.nan])
+extremes = (
+    st.floats()
+    | st.floats(1e-12, 1e6)
+    | st.sampled_from([0.0, -1.0, 1e-320, 1e-30, 1e30, 1e308, 1 - 1e-16, math.inf, math.nan])
+)
 
 
 @settings(deadline=None, max_examples=80)
@@ -147,8 +153,14 @@ extremes = st.floats() | st.floats(1e-12, 1e6) | st.sampled_from([0.0, -1.0, 1e-
     words=st.none() | st.integers(-2, 10**12),
 )  # fmt: skip
 def test_no_values_end_in_anything_but_a_plan_or_a_sentence(
-    epsilon: float, delta: float, preset: str, form: str | None, without: tuple[str, ...], topics: int | None,
-    documents: int | None, words: int | None,
+    epsilon: float,
+    delta: float,
+    preset: str,
+    form: str | None,
+    without: tuple[str, ...],
+    topics: int | None,
+    documents: int | None,
+    words: int | None,
 ) -> None:
     try:
         made = plan(epsilon=epsilon, delta=delta, preset=preset, form=form, without=without, topics_per_unit=topics,
@@ -172,7 +184,7 @@ def test_a_wrong_option_is_named_with_its_value(wrong: dict[str, Any]) -> None:
 
 def test_unknown_names_are_answered_by_the_known_ones() -> None:
     for wrong in ({"preset": "defualt"}, {"without": ("cokeyword",)}, {"form": "clinc"}):
-        with pytest.raises(UnknownName, match="default|cokeywords|clinic"):
+        with pytest.raises(UnknownName, match=r"default|cokeywords|clinic"):
             plan(**wrong)  # type: ignore[arg-type]
 
 
@@ -213,8 +225,12 @@ def test_each_part_that_is_switched_off_is_gone() -> None:
     assert off["prior"].text.floor is None and not off["completion"].text.completion
     assert off["cokeywords"].cokeywords is None and not off["merge"].topics.merge
     assert off["unlisted"].keywords.threshold is None and off["sizes"].topics.size_sigma is None
-    assert off["selffilter"].selffilter == "off"
-    assert all(record != whole for record in off.values())
+    assert off["lift"].text.lift is None and off["prior"].text.lift is None and off["candidates"].text.lift is None
+    assert off["lists"].text.lists == "free" and not off["abstain"].text.abstain
+    assert whole.selffilter == off["selffilter"].selffilter == "off"  # until one asks for it
+    asked = plan(form="clinic", preset=replace(DEFAULT, selffilter="medical"), without=("selffilter",)).record
+    assert asked.selffilter == "off"
+    assert all(record != whole for part, record in off.items() if part != "selffilter")
 
 
 # -- what is public holds nothing of the made-up collections ---------------------------------------------------------

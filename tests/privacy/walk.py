@@ -63,9 +63,7 @@ class Tree:
     def log_densities(self, density: Density = softmax) -> dict[Path_, float]:
         """Return log P of every leaf."""
         at = {path: density(call) for path, call in self.nodes.items()}
-        return {
-            leaf: float(sum(at[leaf[:n]][choice] for n, choice in enumerate(leaf))) for leaf in self.leaves
-        }
+        return {leaf: float(sum(at[leaf[:n]][choice] for n, choice in enumerate(leaf))) for leaf in self.leaves}
 
 
 class Walker(Synthesis):
@@ -74,8 +72,14 @@ class Walker(Synthesis):
     trees: dict[str, Tree]
     kind: type[Synthesis] = Synthesis
 
-    def values(self, key: str, private: Session, public: Session | None, spelling: Spelling,
-               progress: Callable[[int], None] = lambda n: None) -> list[list[int]]:
+    def values(
+        self,
+        key: str,
+        private: Session,
+        public: Session | None,
+        spelling: Spelling,
+        progress: Callable[[int], None] = lambda n: None,
+    ) -> list[list[int]]:
         tree = self.trees.setdefault(key, Tree())
         todo: list[tuple[Path_, Mapping[str, str]]] = [((), {})]
         while todo:
@@ -104,9 +108,17 @@ def _again(session: Session) -> Session:
     return other
 
 
-def walk(documents: Iterable[Document], record: PlanRecord, lm: LanguageModel, folder: Path, *,
-         words: tuple[Word, ...], together: Mapping[str, tuple[Word, ...]], sizes: tuple[float, ...],
-         kind: type[Synthesis] = Synthesis) -> dict[str, Tree]:
+def walk(
+    documents: Iterable[Document],
+    record: PlanRecord,
+    lm: LanguageModel,
+    folder: Path,
+    *,
+    words: tuple[Word, ...],
+    together: Mapping[str, tuple[Word, ...]],
+    sizes: tuple[float, ...],
+    kind: type[Synthesis] = Synthesis,
+) -> dict[str, Tree]:
     """Return the tree of every part, for a collection and released values; all by `steps.distil`."""
     committed = {"keywords": json.dumps([word.model_dump() for word in words])}
     committed |= {f"together/{name}": json.dumps([w.model_dump() for w in co]) for name, co in together.items()}
@@ -119,8 +131,9 @@ def walk(documents: Iterable[Document], record: PlanRecord, lm: LanguageModel, f
     return trees
 
 
-def divergences(one: Tree, other: Tree, orders: Iterable[float], density: Density = softmax
-                ) -> tuple[float, dict[float, float]]:
+def divergences(
+    one: Tree, other: Tree, orders: Iterable[float], density: Density = softmax
+) -> tuple[float, dict[float, float]]:
     """Return the largest |log ratio| and the Rényi divergences, the larger way round, of two exact distributions.
 
     AssertionError where the two offer other tokens, another prior, or other texts at the end of a path.
