@@ -190,7 +190,7 @@ def _near(hits: Sequence[Hit]) -> list[Hit]:
 
 def _prompt(question: str, passages: Sequence[Passage]) -> Prompt:
     body = "\n".join(f"[{passage.number}] {_on_one_line(passage.text)}" for passage in passages)
-    return Prompt(before=_BEFORE, body=body, after=f"\nQuestion: {question}\nAnswer:")
+    return Prompt(before=_BEFORE, body=body, after=f"\nQuestion: {question}\nAnswer:", public=True)
 
 
 def _on_one_line(text: str) -> str:

@@ -109,7 +109,7 @@ def propose(task: str, lm: LanguageModel, draws: int = 30) -> Form:
     Labels that are no plain words are left out; without any the form is one line, "Summary". The user sees the
     form before anything is spent, and it goes into the certificate.
     """
-    said = lm.generate([Prompt(PROPOSAL.format(task=task), reply="1. ")], 60)[0]
+    said = lm.generate([Prompt(PROPOSAL.format(task=task), reply="1. ", public=True)], 60)[0]
     labels: list[str] = []
     for line in said.splitlines():
         label = re.sub(r"^[\s\d.)*\-•]+", "", line).split(":")[0].strip(" *_.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stillroom.lm.base import Prompt
 from stillroom.release.schema import Form, PlanRecord, Slot
@@ -45,7 +46,7 @@ def form_words(form: Form) -> frozenset[str]:
 
 def public_prompt(plan: PlanRecord, words: Sequence[str]) -> Prompt:
     """Return the prompt of the public row: the topic's released words in place of the document."""
-    return document_prompt(plan, ", ".join(words))
+    return replace(document_prompt(plan, ", ".join(words)), public=True)
 
 
 def next_label(form: Form, slot: int) -> str:

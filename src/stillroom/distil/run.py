@@ -24,7 +24,7 @@ from stillroom.distil.plan import Plan
 from stillroom.distil.steps import Progress, Silent, Tools, distil
 from stillroom.documents import Collection
 from stillroom.embed.base import Embedder
-from stillroom.errors import FileMissing, RowsNotIndependent
+from stillroom.errors import BadOption, FileMissing, RowsNotIndependent
 from stillroom.lexicon import lemma, word_list
 from stillroom.lm.base import LanguageModel
 from stillroom.loading import EMBEDDER, LM, load_embedder, load_lm
@@ -104,7 +104,7 @@ def _release(
     begun = (place / "journal.sqlite").exists()
     if not begun:
         ledger.afford(events)
-    documents = readers.read(collection, unit=_unit_field(plan)) if isinstance(collection, str | Path) else collection
+    documents, plan = _opened(collection, plan)
     model, vectors = _models(plan, lm, embedder, progress)
     settings = {"plan": plan.model_dump(mode="json"), "lm": model.name, "digest": model.digest}
     fresh = not place.exists()
@@ -174,7 +174,7 @@ def rehearse(
     record = plan.record if isinstance(plan, Plan) else plan
     out, tell = Path(out), progress or Silent()
     folder.check_free(out)
-    documents = readers.read(collection, unit=_unit_field(record)) if isinstance(collection, str | Path) else collection
+    documents, record = _opened(collection, record)
     model, vectors = _models(record, lm, embedder, tell)
     place = run_folder(out)
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -244,8 +244,17 @@ def _already_written(out: Path, place: Path, ledger: Ledger) -> Release:
     return written
 
 
-def _unit_field(plan: PlanRecord) -> str | None:
-    return None if plan.unit == "document" else plan.unit
+def _opened(collection: Collection | Path | str, plan: PlanRecord) -> tuple[Collection, PlanRecord]:
+    """Return the documents, and the plan with the unit that they were read by: certificates name it."""
+    wanted = None if plan.unit == "document" else plan.unit
+    if isinstance(collection, str | Path):
+        return readers.read(collection, unit=wanted), plan
+    fields = getattr(collection, "fields", None)
+    if fields is None:
+        return collection, plan
+    if wanted not in (None, fields.unit):
+        raise BadOption("the plan's unit", repr(wanted), f"the one that the collection was read by, {fields.unit!r}")
+    return collection, plan.model_copy(update={"unit": fields.unit or "document"})
 
 
 def _spool(documents: Collection, place: Path, plan: PlanRecord) -> Spool:

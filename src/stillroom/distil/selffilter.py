@@ -26,7 +26,7 @@ def useful(texts: Sequence[str], plan: PlanRecord, lm: LanguageModel) -> list[bo
     yes, no = _first(lm, (" YES", "YES", " Yes", "Yes")), _first(lm, (" NO", "NO", " No", "No"))
     kept = []
     for text in texts:
-        prompt = Prompt("Text: ", text, f"\n\n{asked} Answer YES or NO.\n")
+        prompt = Prompt("Text: ", text, f"\n\n{asked} Answer YES or NO.\n", public=True)
         scores = lm.open(lm.read([prompt]), public=True).scores([*yes, *no])[0]
         kept.append(bool(scores[: len(yes)].max() >= scores[len(yes) :].max()))
     return kept

@@ -21,7 +21,7 @@ from stillroom.errors import BadOption
 from stillroom.evals.facts import words
 from stillroom.lm.base import LanguageModel, Prompt, Readings
 
-NEUTRAL = Prompt("Write a short note.")
+NEUTRAL = Prompt("Write a short note.", public=True)
 MAX_TOKENS = 60
 FORMS = (
     "Write one short note of a doctor about a patient who has {0} and is given {1}.",
@@ -64,7 +64,7 @@ def reference_prompts(count: int = 20) -> list[Prompt]:
     pairs = [(FORMS[at % len(FORMS)], TOPICS[at % len(TOPICS)]) for at in range(len(FORMS) * len(TOPICS))]
     if not 2 <= count <= len(pairs):
         raise BadOption("count", count, f"between 2 and {len(pairs)}")
-    return [Prompt(form.format(*topic)) for form, topic in pairs[:count]]
+    return [Prompt(form.format(*topic), public=True) for form, topic in pairs[:count]]
 
 
 def mean_log_likelihood(text: str, lm: LanguageModel, prompt: Prompt = NEUTRAL, max_tokens: int = MAX_TOKENS) -> float:

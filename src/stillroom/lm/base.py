@@ -23,12 +23,14 @@ class Prompt:
         body: what differs: one document.
         after: what closes the turn, the same for many prompts.
         reply: the beginning of the model's own turn, already spoken.
+        public: nothing in it is private, so that shapes may follow it.
     """
 
     before: str
     body: str = ""
     after: str = ""
     reply: str = ""
+    public: bool = False
 
 
 class Readings(ABC):

@@ -11,28 +11,29 @@ from stillroom.lm.base import Prompt
 if TYPE_CHECKING:
     from stillroom.lm.huggingface import HuggingFaceLM
 
+PRIVATE_BODY, PUBLIC_BODY = 512, 4096
+"""Tokens of a body at most."""
 
-def generate(
-    lm: HuggingFaceLM, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = (), body_tokens: int = 2048
-) -> list[str]:
-    """Return the greedy continuation of each prompt, cut before any stop string."""
-    groups: dict[str, list[int]] = defaultdict(list)
+
+def generate(lm: HuggingFaceLM, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = ()) -> list[str]:
+    """Return the greedy continuation of each prompt, cut before any stop string.
+
+    A private body is cut after PRIVATE_BODY tokens, as its rows all run at that public length.
+    """
+    groups: dict[tuple[str, bool], list[int]] = defaultdict(list)
     for i, prompt in enumerate(prompts):
-        groups[prompt.before].append(i)
+        groups[prompt.before, prompt.public].append(i)
     texts = [""] * len(prompts)
     for members in groups.values():
-        for i, text in zip(
-            members, _group(lm, [prompts[i] for i in members], max_tokens, stop, body_tokens), strict=True
-        ):
+        found = _group(lm, [prompts[i] for i in members], max_tokens, stop)
+        for i, text in zip(members, found, strict=True):
             texts[i] = text
     return texts
 
 
-def _group(
-    lm: HuggingFaceLM, prompts: list[Prompt], max_tokens: int, stop: Sequence[str], body_tokens: int
-) -> list[str]:
-    torch = lm.torch
-    session = lm.open(lm.read(prompts, body_tokens), public=len(prompts) == 1)
+def _group(lm: HuggingFaceLM, prompts: list[Prompt], max_tokens: int, stop: Sequence[str]) -> list[str]:
+    torch, public = lm.torch, prompts[0].public
+    session = lm.open(lm.read(prompts, PUBLIC_BODY if public else PRIVATE_BODY), public=public)
     texts: list[str] = []
     for block in session.blocks:
         said: list[list[int]] = [[] for _ in range(block.count)]

@@ -41,8 +41,10 @@ class _Row:
 class HuggingFaceReadings(Readings):
     """Prompts with their key/value memory; past the memory cap only tokens are kept and read again when opened."""
 
-    def __init__(self, prefix: tuple[int, ...], memory: Any, rows: list[_Row], longest: int) -> None:
-        self.prefix, self.memory, self.rows, self.longest = prefix, memory, rows, longest
+    def __init__(
+        self, prefix: tuple[int, ...], memory: Any, rows: list[_Row], longest: int, public: bool = False
+    ) -> None:
+        self.prefix, self.memory, self.rows, self.longest, self.public = prefix, memory, rows, longest, public
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -172,6 +174,7 @@ class HuggingFaceLM(LanguageModel):
         self.stop_tokens = self._stops()
         self._subset: tuple[tuple[int, ...], Any, Any] | None = None
         self._plain_head = self._head_is_plain()
+        self._independent: bool | None = None
 
     # -- tokens ---------------------------------------------------------------------------------------------------
     def encode(self, text: str) -> list[int]:
@@ -218,7 +221,8 @@ class HuggingFaceLM(LanguageModel):
         memory = self._read_prefix(prefix)
         longest = body_tokens + max((len(p[2]) for p in pieces), default=0)
         rows = [_Row(tuple(body[:body_tokens] + suffix)) for _, body, suffix in pieces]
-        readings = HuggingFaceReadings(prefix, memory, rows, longest)
+        public = bool(prompts) and all(prompt.public for prompt in prompts)
+        readings = HuggingFaceReadings(prefix, memory, rows, longest, public)
         per_token = memory[..., 0, :].numel() * memory.element_size()
         room = self.memory
         keep = []
@@ -243,24 +247,25 @@ class HuggingFaceLM(LanguageModel):
         return buffer[:, :, 0]
 
     def _read_rows(self, readings: HuggingFaceReadings, rows: Sequence[_Row]) -> list[_Row]:
-        """Read rows in blocks of one bucket, each block filled up with dummy rows."""
+        """Read rows in blocks of one bucket, each block filled up with dummy rows unless all of it is public."""
         torch, prefix = self.torch, len(readings.prefix)
+        size = min(READ_ROWS, max(1, len(rows))) if readings.public else READ_ROWS
         buckets: dict[int, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
             buckets[-(-len(row.tokens) // BUCKET) * BUCKET].append(i)
         done = list(rows)
         layers, _, heads, _, dim = readings.memory.shape
         for length, members in sorted(buckets.items()):
-            for first in range(0, len(members), READ_ROWS):
-                chosen = members[first : first + READ_ROWS]
-                shape = (layers, 2, READ_ROWS, heads, prefix + length, dim)
+            for first in range(0, len(members), size):
+                chosen = members[first : first + size]
+                shape = (layers, 2, size, heads, prefix + length, dim)
                 buffer = torch.zeros(shape, dtype=self.dtype, device=self.device)
                 for layer in range(layers):
                     for part in range(2):
                         buffer[layer, part, :, :, :prefix] = readings.memory[layer, part]
-                ids = torch.zeros((READ_ROWS, length), dtype=torch.long, device=self.device)
-                mask = torch.ones((READ_ROWS, prefix + length), dtype=torch.long, device=self.device)
-                places = torch.arange(prefix, prefix + length, device=self.device).repeat(READ_ROWS, 1)
+                ids = torch.zeros((size, length), dtype=torch.long, device=self.device)
+                mask = torch.ones((size, prefix + length), dtype=torch.long, device=self.device)
+                places = torch.arange(prefix, prefix + length, device=self.device).repeat(size, 1)
                 for j, i in enumerate(chosen):
                     n = len(rows[i].tokens)
                     ids[j, length - n :] = torch.tensor(rows[i].tokens, dtype=torch.long)
@@ -345,7 +350,9 @@ class HuggingFaceLM(LanguageModel):
     def rows_independent(self) -> bool:
         from stillroom.lm.rowtest import rows_independent
 
-        return rows_independent(self)
+        if self._independent is None:  # the same device, dtype and threads for this model's whole life
+            self._independent = rows_independent(self)
+        return self._independent
 
     # -- text -----------------------------------------------------------------------------------------------------
     def generate(self, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = ()) -> list[str]:
