@@ -27,7 +27,7 @@ _PLACES = {
     "Rag": ("stillroom.rag", "Rag"),
     "Release": ("stillroom.release.folder", "Release"),
     "StillroomError": ("stillroom.errors", "StillroomError"),
-    "distil": ("stillroom.distil.run", "release"),
+    "distil": ("stillroom.distil", ""),
     "plan": ("stillroom.distil.plan", "plan"),
     "read": ("stillroom.readers", "read"),
     "rehearse": ("stillroom.distil.run", "rehearse"),
@@ -53,6 +53,7 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module 'stillroom' has no attribute {name!r}")
     module, attribute = _PLACES[name]
-    value = getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(module)
+    value = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value

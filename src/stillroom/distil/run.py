@@ -64,7 +64,7 @@ def release(
         out: folder of the release; must not exist. The private run folder lies beside it (`out` + ".run").
         lm: a model with scores, or its name.
         embedder: used only where the plan has the similarity cut.
-        noise: OpenDP's by default.
+        noise: OpenDP's by default; any other is for tests, and the certificate says that it is void.
         progress: told public totals only.
 
     Raises:
@@ -135,7 +135,7 @@ def _release(
             certificate = folder.certify(
                 plan,
                 run=journal.run,
-                assumptions=_assumptions(plan, model),
+                assumptions=_assumptions(plan, model, noise),
                 models=_named(model, vectors),
                 public_inputs=public_inputs(plan),
                 software=_software(),
@@ -195,7 +195,7 @@ def rehearse(
             record,
             run=secrets.token_hex(16),
             rehearsal=True,
-            assumptions=_assumptions(record, model),
+            assumptions=_assumptions(record, model, noise),
             models=_named(model, vectors),
             public_inputs=public_inputs(record),
             software=_software(),
@@ -313,7 +313,7 @@ def _named(lm: LanguageModel, embedder: Embedder | None) -> dict[str, str]:
     return named
 
 
-def _assumptions(plan: PlanRecord, lm: LanguageModel) -> tuple[str, ...]:
+def _assumptions(plan: PlanRecord, lm: LanguageModel, noise: Noise | None) -> tuple[str, ...]:
     where = f" ({lm.placed})" if lm.placed else ""
     found = [
         f"A document's votes do not depend on the other documents in its batch: tested bit for bit before the run, "
@@ -324,6 +324,10 @@ def _assumptions(plan: PlanRecord, lm: LanguageModel) -> tuple[str, ...]:
         "The language model was not trained on the collection.",
         "The collection's other releases are all in the same ledger; those elsewhere add to this cost.",
     ]
+    if noise is not None and type(noise) is not OpenDPNoise:
+        found.insert(
+            0, f"VOID: the noise came from {type(noise).__name__}, a test's stand-in, so nothing is guaranteed."
+        )
     if plan.keywords.extractor == "lm":
         found.append("The language model extracts keywords from each document alone, in fixed shapes.")
     return tuple(found)

@@ -177,7 +177,8 @@ class Synthesis:
         best = {t for t in topmost(scores, text.top_k) if scores[t] > -np.inf}
         stop = {self.stops.token} if said else set()
         barred = self._tokens.barred(prefix, begins)
-        return tuple(sorted(((best | begins | following) - barred - {self.stops.token}) | stop))
+        found = ((best | begins | following) - barred - {self.stops.token}) | stop
+        return tuple(sorted(found or {self.stops.token}))  # with nothing to say a value ends, even an empty one
 
     def _table(self, session: Session, prefix: Prefix, spelling: Spelling) -> Scores:
         """Return scores over all tokens, the barred ones −∞, and the one stop standing for all stops.

@@ -178,7 +178,7 @@ class HuggingFaceLM(LanguageModel):
 
     # -- tokens ---------------------------------------------------------------------------------------------------
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+        ids: list[int] = self.tokenizer.encode(_whole(text), add_special_tokens=False)
         return ids
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -209,7 +209,7 @@ class HuggingFaceLM(LanguageModel):
 
     def encode_body(self, text: str) -> list[int]:
         """Return the tokens of a private text, in which nothing is a special token."""
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+        ids: list[int] = self.tokenizer.encode(_whole(text), add_special_tokens=False, split_special_tokens=True)
         return ids
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -359,6 +359,11 @@ class HuggingFaceLM(LanguageModel):
         from stillroom.lm.greedy import generate
 
         return generate(self, prompts, max_tokens, stop)
+
+
+def _whole(text: str) -> str:
+    """Return the text without lone surrogates, at which tokenizers fail."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @contextlib.contextmanager
