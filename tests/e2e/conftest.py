@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.privacy.conftest import fill, tiny_disk
+from tests.privacy.conftest import disk, fill
 
-__all__ = ["fill", "tiny_disk"]
+__all__ = ["fill"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real tmpfs of 8 MiB: room for a small run."""
+    with disk(tmp_path / "small", "8m") as folder:
+        yield folder
 
 
 @pytest.fixture(autouse=True)
