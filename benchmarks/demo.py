@@ -44,6 +44,13 @@ def one(seed: int, folder: Path, lm: Any, embedder: Any) -> dict[str, Any]:
         "topics_released": sum(held.values()),
         "topics_answered": sum(names(answers[d], f.treatment) for d, f in clinic.FACTS.items()),
         "topics_either": sum(held[d] or names(answers[d], f.treatment) for d, f in clinic.FACTS.items()),
+        "topics_in_place": sum(
+            any(
+                names(t.fields.get("Diagnosis", ""), d) and names(t.fields.get("Treatment", ""), f.treatment)
+                for t in release.texts
+            )
+            for d, f in clinic.FACTS.items()
+        ),
         "canaries_found": canaries_found(files, canaries),
         "canaries": len(canaries),
         "texts": texts,

@@ -23,12 +23,13 @@ from medical import load_llm_notes, pattern_notes
 
 from stillroom import Document, Documents, plan, rehearse
 from stillroom.distil.presets import PRESETS, Preset
-from stillroom.evals.facts import Fact, shares
+from stillroom.evals.facts import Fact, names, shares
 from stillroom.evals.readability import readable
 from stillroom.lm.base import Prompt
 from stillroom.lm.huggingface import HuggingFaceLM, HuggingFaceReadings
 from stillroom.loading import load_embedder
 from stillroom.models import default_cache, resolve
+from stillroom.release.schema import Text
 
 Facts = Mapping[str, Fact]
 
@@ -55,6 +56,17 @@ def collection(rows: Sequence[Mapping[str, Any]]) -> Documents:
     return Documents(Document(str(r["id"]), str(r["note"]), str(r["patient_id"])) for r in rows)
 
 
+def in_place(texts: Sequence[Text], facts: Facts) -> float:
+    """Return the share of topics with a form whose own lines say the right disease and the right treatment."""
+    right = [
+        any(
+            names(t.fields.get("Diagnosis", ""), d) and names(t.fields.get("Treatment", ""), f.treatment) for t in texts
+        )
+        for d, f in facts.items()
+    ]
+    return sum(right) / len(right)
+
+
 class Suite:
     """Runs settings on collections and keeps what came out."""
 
@@ -78,6 +90,7 @@ class Suite:
             "clip": round(made.record.text.clip, 4), "least_units": made.least_units,
             "disease": found.disease, "treatment": found.treatment, "symptoms": found.symptoms,
             "symptoms_strict": found.symptoms_strict, "wrong_pairs": found.wrong_pairs, "texts": len(texts),
+            "in_place": in_place(release.texts, facts),
             "dropped": release.statistics.dropped, "seconds": round(seconds), "sample": texts[:12],
         }  # fmt: skip
         if read:
@@ -89,7 +102,19 @@ class Suite:
         print({k: v for k, v in result.items() if k != "sample"}, flush=True)
 
 
-PARTS = ("lists", "lift", "abstain", "completion", "floor", "prior", "cokeywords", "candidates", "form", "unlisted")
+PARTS = (
+    "order",
+    "lists",
+    "lift",
+    "abstain",
+    "completion",
+    "floor",
+    "prior",
+    "cokeywords",
+    "candidates",
+    "form",
+    "unlisted",
+)
 
 
 def main() -> None:

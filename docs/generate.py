@@ -23,8 +23,8 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 budget refused, 4 certificate mismatch, 
 
 | variable | what it is |
 |---|---|
-| `STILLROOM_CACHE` | folder of the small models; `~/.cache/stillroom` by default |
-| `STILLROOM_HOME` | folder in which this installation keeps keyed fingerprints of units; `~/.local/share/stillroom` by default |
+| `STILLROOM_CACHE` | folder of the small models; `~/.cache/stillroom` |
+| `STILLROOM_HOME` | folder with keyed fingerprints of this installation's units; `~/.local/share/stillroom` |
 | `STILLROOM_API_KEY` | key of a hosted model, for `--lm https://address/v1#model` |
 | `STILLROOM_TRACEBACK` | 1 shows the trace of an unexpected error; it may show private text |
 """
@@ -49,7 +49,9 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _context(command: Any, name: str, parent: Any) -> Any:
-    return command.context_class(command, info_name=name, parent=parent, terminal_width=WIDTH, **command.context_settings)
+    return command.context_class(
+        command, info_name=name, parent=parent, terminal_width=WIDTH, **command.context_settings
+    )
 
 
 def _help(command: Any, name: str, parent: Any) -> tuple[str, Any]:

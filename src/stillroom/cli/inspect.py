@@ -36,7 +36,7 @@ def inspect(
 def _show(view: View, console: Console) -> None:
     said = [
         f"Run {view.run}: method {view.method}, preset {view.preset}, unit {view.unit}, guarantee {view.guarantee}.",
-        f"{view.texts} texts on {len(view.topics)} topics; {view.dropped} dropped: they said nothing released with their topic, or the self-filter said no.",
+        f"{view.texts} texts on {len(view.topics)} topics; {view.dropped} dropped (they spoke of nothing released).",
         view.meaning,
         f"Neighbouring collections: {view.relation}.",
     ]

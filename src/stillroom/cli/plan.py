@@ -41,6 +41,8 @@ SelfFilter = Annotated[
     str | None, typer.Option(help=f"Question by which the model may drop released texts: {', '.join(FILTERS)}.")
 ]
 
+Prose = Annotated[bool, typer.Option("--prose", help="Also write each filled form out as prose, for free.")]
+
 
 def parts_of(without: str) -> tuple[str, ...]:
     """Return the parts named in --without."""
@@ -58,6 +60,7 @@ def plan(
     without: Without = "",
     topics_per_unit: TopicsPerUnit = None,
     self_filter: SelfFilter = None,
+    prose: Prose = False,
     documents: Annotated[int | None, typer.Option(help="Public figure: about how many documents.")] = None,
     words: Annotated[int | None, typer.Option(help="Public figure: about how many words a document has.")] = None,
     rehearse: Annotated[
@@ -77,7 +80,7 @@ def plan(
     """Show what an ε buys: noise, clip, and how many units must state a fact. Opens no file of the collection."""
     made = make(
         epsilon=epsilon, delta=delta, preset=preset, form=form, task=task, unit=unit, without=parts_of(without),
-        topics_per_unit=topics_per_unit, selffilter=self_filter, documents=documents, words=words,
+        topics_per_unit=topics_per_unit, selffilter=self_filter, prose=prose, documents=documents, words=words,
     )  # fmt: skip
     if as_json:
         typer.echo(json.dumps(_record(made), ensure_ascii=False, indent=2))

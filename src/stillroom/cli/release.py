@@ -14,6 +14,7 @@ from stillroom.cli.plan import (
     Epsilon,
     FormName,
     PresetName,
+    Prose,
     SelfFilter,
     Task,
     TopicsPerUnit,
@@ -57,6 +58,7 @@ def release(
     without: Without = "",
     topics_per_unit: TopicsPerUnit = None,
     self_filter: SelfFilter = None,
+    prose: Prose = False,
     lm: Annotated[str, typer.Option(help="Language model with scores: a name, a folder, a .gguf file, a hub id.")] = LM,
     embedder: Annotated[str, typer.Option(help="Embedder, where the preset has a similarity cut.")] = EMBEDDER,
     abandon: Annotated[
@@ -82,7 +84,7 @@ def release(
             form_used = form
         made = make(
             epsilon=epsilon, delta=delta, preset=preset, form=form_used, task=task, unit=unit,
-            without=parts_of(without), topics_per_unit=topics_per_unit, selffilter=self_filter,
+            without=parts_of(without), topics_per_unit=topics_per_unit, selffilter=self_filter, prose=prose,
         )  # fmt: skip
         with Ledger.open(ledger) as book:
             written = run.release(documents, made, ledger=book, out=out, lm=lm, embedder=embedder, progress=progress)

@@ -37,6 +37,7 @@ PARTS: Mapping[str, Mapping[str, object]] = {
     "completion": {"completion": False},
     "abstain": {"abstain": False},
     "merge": {"merge": False},
+    "order": {"order": "rarest"},
     "unlisted": {"unlisted": False},
     "sizes": {"sizes": False},
     "selffilter": {"selffilter": "off"},
@@ -90,6 +91,7 @@ def plan(
     without: tuple[str, ...] = (),
     topics_per_unit: int | None = None,
     selffilter: str | None = None,
+    prose: bool = False,
     documents: int | None = None,
     words: int | None = None,
 ) -> Plan:
@@ -104,6 +106,7 @@ def plan(
         without: parts of the default to switch off; see PARTS.
         topics_per_unit: L, instead of the preset's.
         selffilter: "off", "medical", "movielens", "searchqa" or "task", instead of the preset's.
+        prose: the model also writes each filled form out as prose, for free.
         documents, words: public figures for time and for the warning δ > 1/n: how many documents, how long.
 
     Raises:
@@ -132,6 +135,8 @@ def plan(
             raise BadOption(name, figure, "at least 1")
     chosen_form = form_of(form) if isinstance(form, str) else form
     record = _record(epsilon, delta, chosen, chosen_form if chosen.form else None, task, unit)
+    if prose:
+        record = record.model_copy(update={"text": record.text.model_copy(update={"prose": True})})
     events = events_of(record)
     total = zcdp.total(events)
     spent = zcdp.epsilon_of(total.rho, delta - total.delta_ps)

@@ -1,6 +1,6 @@
 """Named, versioned settings. A name stands for its values for good: better values get a new version.
 
-The default's values were found on made-up data (docs/decisions/presets.md). The paper's are as published
+The default's values were found on made-up data (docs/decisions/0005-default-preset.md). The paper's are as published
 (arXiv 2510.06719); where the publication contradicts its own Theorem 1 (ε_θ = .4 alone costs .020 a topic, more than
 "ρ_retr = .009"), ρ_retr is taken as the Gaussian part, and the sum is asserted.
 """
@@ -28,6 +28,7 @@ class Preset:
     keyword_share: float = 0.2
     least_count: float = 3.5  # of σ: fewer noisy counts are kept that nobody's words stand behind
     merge: bool = True
+    order: Literal["rarest", "names"] = "names"
     highest_zipf: float | None = 4.5
     sizes: bool = True
     size_share: float = 0.02
@@ -66,9 +67,10 @@ DEFAULT = Preset(name="default-1", method="stillroom", keywords=10, released=200
 def _paper(name: str, released: int, keep: int, question: Literal["medical", "movielens", "searchqa"]) -> Preset:
     return Preset(
         name=name, method="paper", keywords=10, released=released, topics=5, extractor="lm", unlisted=False,
-        merge=False, highest_zipf=None, sizes=False, cokeywords=None, candidates="all", floor=None, completion=False,
-        lift=None, lists="free", abstain=False, least_count=0.0, form=False, draws=70, votes="centred",
-        conversion="paper", cut=True, keep=keep, histogram_rho=0.1, selffilter=question, document_tokens=256,
+        merge=False, order="rarest", highest_zipf=None, sizes=False, cokeywords=None, candidates="all", floor=None,
+        completion=False, lift=None, lists="free", abstain=False, least_count=0.0, form=False, draws=70,
+        votes="centred", conversion="paper", cut=True, keep=keep, histogram_rho=0.1, selffilter=question,
+        document_tokens=256,
     )  # fmt: skip
 
 

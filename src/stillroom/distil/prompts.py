@@ -15,6 +15,8 @@ FORM_AFTER = "\n"
 FREE_BEFORE = "{task}Rephrase the following document in a few sentences. Keep what matters.\n\nDocument: "
 FREE_AFTER = "\n"
 
+PROSE_BEFORE = "Write this record of a {about} as one or two plain sentences. Use only what it says.\n\n"
+
 
 def document_prompt(plan: PlanRecord, text: str) -> Prompt:
     """Return the prompt of one row: the same for every topic, so a document is read once."""
@@ -31,6 +33,11 @@ def document_prompt(plan: PlanRecord, text: str) -> Prompt:
         lines="\n".join(f"{slot.label}: {hint}" for slot, hint in zip(form.slots, hints, strict=True)),
     )
     return Prompt(before, text, FORM_AFTER, reply=f"{form.slots[0].label}:")
+
+
+def prose_prompt(form: Form, text: str) -> Prompt:
+    """Return the prompt by which a released form is written out; it reads nothing else."""
+    return Prompt(PROSE_BEFORE.format(about=form.about), text, "\n", public=True)
 
 
 def hint_of(slot: Slot) -> str:

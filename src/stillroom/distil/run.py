@@ -345,6 +345,7 @@ def public_inputs(plan: PlanRecord) -> dict[str, str]:
         "task": _sha256(plan.task),
         "prompt": _sha256("\0".join((shown.before, shown.after, shown.reply))),
         "form proposal": _sha256(forms.PROPOSAL),
+        "prose": _sha256(prompts.PROSE_BEFORE),
         "self-filter": _sha256(json.dumps(selffilter.QUESTIONS, sort_keys=True)),
     }
     return dict(sorted(parts.items()))

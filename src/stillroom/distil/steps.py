@@ -16,7 +16,7 @@ from stillroom.distil.cokeywords import together
 from stillroom.distil.cut import noisy_mean, noisy_threshold, similarities
 from stillroom.distil.histogram import released_words
 from stillroom.distil.keywords import Extractor
-from stillroom.distil.prompts import document_prompt, public_prompt
+from stillroom.distil.prompts import document_prompt, prose_prompt, public_prompt
 from stillroom.distil.selffilter import useful
 from stillroom.distil.synthesise import Draws, Synthesis
 from stillroom.distil.topics import Group, Matcher, Member, Sized, assign, groups_of, keep, noisy_sizes, part_of
@@ -29,8 +29,9 @@ from stillroom.lm.base import LanguageModel, Readings
 from stillroom.privacy.noise import Noise
 from stillroom.release.folder import text_id
 from stillroom.release.schema import LeftOut, PlanRecord, Statistics, Text, Topic, Word
+from stillroom.text import normalise
 
-BATCH = 256
+BATCH, PROSE_TOKENS = 256, 80
 
 
 class Units(Protocol):
@@ -94,7 +95,8 @@ def distil(units: Units, plan: PlanRecord, tools: Tools) -> Outcome:
         left_out=tuple(sorted((*common, *small, *silent), key=lambda entry: (entry.word, entry.reason))),
         dropped=kept.count(False),
     )
-    return Outcome(statistics, tuple(text for text, good in zip(texts, kept, strict=True) if good))
+    left = [text for text, good in zip(texts, kept, strict=True) if good]
+    return Outcome(statistics, tuple(_prose(plan, tools.lm, left)))
 
 
 def _words(units: Units, plan: PlanRecord, tools: Tools) -> tuple[Word, ...]:
@@ -232,6 +234,16 @@ def _read(units: Units, plan: PlanRecord, tools: Tools, rows: Sequence[tuple[str
     tools.progress.stage("reading", None)
     prompts = [document_prompt(plan, units.documents_of(unit)[number].text) for unit, number in rows]
     return tools.lm.read(prompts, plan.text.document_tokens)
+
+
+def _prose(plan: PlanRecord, lm: LanguageModel, texts: list[Text]) -> list[Text]:
+    """Return the texts with their forms written out as prose, where the plan says so: from released text alone."""
+    form = plan.text.form
+    if form is None or not plan.text.prose:
+        return texts
+    written = lm.generate([prose_prompt(form, text.text) for text in texts], PROSE_TOKENS)
+    pairs = zip(texts, written, strict=True)
+    return [text.model_copy(update={"prose": " ".join(normalise(prose).split())}) for text, prose in pairs]
 
 
 def _grounded(plan: PlanRecord, text: Text, topics: Sequence[Sized], shown: Sequence[tuple[Word, ...]]) -> bool:

@@ -1,15 +1,16 @@
 """Soft clustering by released words: which units a topic holds.
 
-Membership of a unit depends on that unit and on released words only (rule 18): from the rarest released word to the
-most frequent, a unit joins a topic while it has the word and has joined fewer than L. In each topic it counts with one
-document and in one part (rule 16). Source: DP-SynRAG (arXiv 2510.06719), step 2, per unit instead of per document.
+Membership of a unit depends on that unit and on released words only (rule 18): in the order of the released words (the
+paper's: from the rarest to the most frequent) a unit joins a topic while it has the word and has joined fewer than L.
+In each topic it counts with one document and in one part (rule 16). Source: DP-SynRAG (arXiv 2510.06719), step 2, per
+unit instead of per document.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from stillroom.text import words as words_of
 
 SALT = b"stillroom-parts-1"
 """Public: which part of a topic a unit falls into depends on it and the unit id alone."""
+TOO_COMMON = 3.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Sized:
 
 
 def groups_of(words: Sequence[Word], plan: TopicPlan) -> tuple[tuple[Group, ...], tuple[LeftOut, ...]]:
-    """Return the words that make topics, rarest first, and those too common in public text to make one."""
+    """Return the words that make topics, in the order in which units join, and those too common to make one."""
     key = lemma if plan.merge else str
     gathered: dict[str, list[Word]] = {}
     for word in words:
@@ -65,7 +67,24 @@ def groups_of(words: Sequence[Word], plan: TopicPlan) -> tuple[tuple[Group, ...]
         else:
             groups.append(Group(members[0].word, tuple(w.word for w in members), members[0].count))
     groups.sort(key=lambda g: (g.count, g.name))
+    if plan.order == "names":
+        groups = _names_first(groups, {w.word for w in words if not w.listed})
     return tuple(groups), tuple(sorted(left, key=lambda entry: entry.word))
+
+
+def _names_first(groups: Sequence[Group], unlisted: Collection[str]) -> list[Group]:
+    """Return the names first, from the most frequent to the rarest, then the other words, rarest first.
+
+    Names are words that no public list knows: of drugs, diseases, products. The most frequent name of a matter covers
+    nearly all of its units; by the rarest word they are scattered over topics too small to keep. A name more than
+    TOO_COMMON times as frequent as the median name (the house's own) is no matter's, and takes its turn with the rest.
+    """
+    names = [group for group in groups if any(word in unlisted for word in group.words)]
+    if not names:
+        return list(groups)
+    median = sorted(group.count for group in names)[len(names) // 2]
+    first = [group for group in names if group.count <= TOO_COMMON * median]
+    return [*sorted(first, key=lambda g: (-g.count, g.name)), *(group for group in groups if group not in first)]
 
 
 class Matcher:
@@ -125,7 +144,7 @@ def keep(
 ) -> tuple[tuple[Sized, ...], tuple[LeftOut, ...]]:
     """Return the topics to keep with their parts, and those left out: a function of released values alone.
 
-    Units of a topic left out are merged upward: they join the next more frequent topic whose word they have, so the
+    Units of a topic left out are merged upward: they join the next topic in order whose word they have, so the
     size of a kept topic can only grow.
     """
     if sizes is None:

@@ -58,6 +58,9 @@ class TopicPlan(Record):
 
     per_unit: int = Field(ge=1, description="L: topics of one unit, one document and one part in each")
     merge: bool = Field(description="words merged by public lemma first")
+    order: Literal["rarest", "names"] = Field(
+        default="rarest", description="units join by the rarest word first, or by the most frequent unlisted word first"
+    )
     highest_zipf: float | None = Field(default=None, description="words more frequent in public text make no topic")
     size_sigma: float | None = Field(default=None, gt=0, description="noise on the sizes; None: sizes not released")
     smallest: float = Field(default=0.0, description="topics below this noisy size are merged upward or left out")
@@ -100,6 +103,7 @@ class TextPlan(Record):
     abstain: bool = Field(default=True, description="a row whose best token is not offered abstains")
     completion: bool = Field(default=False, description="an unambiguous released word is completed free")
     form: Form | None = None
+    prose: bool = Field(default=False, description="the model also writes each filled form out as prose: free")
     document_tokens: int = Field(default=192, ge=8, description="a document is cut here")
 
     @model_validator(mode="after")
@@ -194,3 +198,4 @@ class Text(Record):
     part: int
     text: str
     fields: dict[str, str] = Field(default_factory=dict)
+    prose: str = Field(default="", description="the filled form in the model's own words: a help to read, not a fact")

@@ -171,10 +171,10 @@ def _statistics(release: Release) -> Iterator[str]:
             yield f"topic {topic.name!r} has more co-keywords than the plan allows"
         if any(listed.get(word.word) is not word.listed for word in topic.together):
             yield f"topic {topic.name!r} has co-keywords that are not among the released words"
-    # Texts go where the self-filter says no, or where a filled form holds no word released with its topic.
+    # Without a self-filter, only filled forms that hold no word released with their topic are dropped.
     may_drop = plan.selffilter != "off" or (plan.text.form is not None and plan.cokeywords is not None)
     if statistics.dropped < 0 or (statistics.dropped and not may_drop):
-        yield f"{statistics.dropped} texts are dropped, but nothing in the plan could"
+        yield f"{statistics.dropped} texts are dropped, but nothing in the plan could drop any"
 
 
 def _may_be_named(plan: PlanRecord, count: float) -> bool:
