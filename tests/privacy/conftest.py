@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,15 @@ import pytest
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """A real tmpfs of 512 KiB."""
-    folder = tmp_path / "tiny"
+    with disk(tmp_path / "tiny", "512k") as folder:
+        yield folder
+
+
+@contextmanager
+def disk(folder: Path, size: str) -> Iterator[Path]:
+    """Mount a real tmpfs of a size, or skip the test where that is not allowed."""
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
         pytest.skip("mounting a tmpfs needs root")
     try:

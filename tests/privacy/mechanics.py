@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,15 @@ FORM = Form(
     name="toy",
     about="clinic note",
     slots=(Slot(label="Diagnosis", draws=2), Slot(label="Treatment", draws=2), Slot(label="Symptoms", draws=3)),
+)
+LISTS = Form(
+    name="toy",
+    about="clinic note",
+    slots=(
+        Slot(label="Diagnosis", draws=2),
+        Slot(label="Treatment", draws=2),
+        Slot(label="Symptoms", draws=5, list=True),
+    ),
 )
 NOTES = (
     "Diagnosis: Zonkitis Treatment: Blergon with fever and rash",
@@ -83,6 +93,10 @@ PLANS: Mapping[str, PlanRecord] = {
     "the default": plan(),
     "free text": plan(FREE),
     "without prior and completion": plan({"floor": None, "completion": False}),
+    "lists of released words, lifted": plan({"form": LISTS, "draws": LISTS.draws, "lift": 0.3}),
+    "lists of any words, nobody abstains": plan(
+        {"form": LISTS, "draws": LISTS.draws, "lift": 0.3, "lists": "free", "abstain": False}
+    ),
     "with the cut": plan(cut=CUT),
     "listed words alone, no sizes, no co-keywords": plan(
         keywords=KeywordPlan(extractor="fast", per_unit=4, sigma=0.4, released=12, word_list="stillroom-en-1"),
@@ -130,7 +144,7 @@ class Call:
 
 
 class Shown:
-    """A noise that keeps every call; it returns what `inner` does, or the outputs of `replay` whatever it is told."""
+    """A noise that keeps every call; it returns what `inner` returns, or those of `replay` whatever it is told."""
 
     def __init__(self, inner: Noise | None = None, replay: Iterable[Call] = ()) -> None:
         self._inner = inner
@@ -266,9 +280,13 @@ def run(
     """Run the shipped steps on a collection with the toy model; without noise, with none."""
     shown, kept, told = noise or Shown(NoNoise()), book or Book(), Told()
     tools = Tools(
-        lm=lm or NaNLM(), extractor=FastExtractor(word_list(), record.keywords.per_unit), noise=shown, journal=kept,
-        embedder=HashEmbedder(16), progress=told,
-    )  # fmt: skip
+        lm=lm or NaNLM(letters=f"{ascii_lowercase},"),
+        extractor=FastExtractor(word_list(), record.keywords.per_unit),
+        noise=shown,
+        journal=kept,
+        embedder=HashEmbedder(16),
+        progress=told,
+    )
     with spool(documents, folder) as units:
         outcome = distil(units, record, tools)
     return Run(outcome, kept, shown, told)

@@ -147,7 +147,7 @@ def sizes_without_noise(patch: pytest.MonkeyPatch) -> None:
 
 
 def cokeywords_uncapped(patch: pytest.MonkeyPatch) -> None:
-    def uncapped(members: Sequence[Member], words: Any, kept: Any, noise: Any) -> Any:
+    def uncapped(members: Sequence[Member], words: Any, kept: Any, noise: Any, own: Any) -> Any:
         class Unbounded:
             per_unit, sigma, published = 99, kept.sigma, kept.published
 
@@ -155,9 +155,38 @@ def cokeywords_uncapped(patch: pytest.MonkeyPatch) -> None:
             def gaussian(self, values: Any, *, sensitivity: float, sigma: float) -> Any:
                 return noise.gaussian(values, sensitivity=kept.per_unit**0.5, sigma=sigma)
 
-        return cokeywords.together(members, words, Unbounded(), Cheap())  # type: ignore[arg-type]
+        return cokeywords.together(members, words, Unbounded(), Cheap(), own)  # type: ignore[arg-type]
 
     patch.setattr(steps, "together", uncapped)
+
+
+def topics_left_out_by_true_counts(patch: pytest.MonkeyPatch) -> None:
+    right = steps._together
+
+    def honest(plan_: Any, tools: Any, words: Any, topics: Any, members: Any) -> Any:
+        kept, inside, shown, left = right(plan_, tools, words, topics, members)
+        real = [len(m) > 3 for m in inside]
+        return *(tuple(x for x, good in zip(xs, real, strict=True) if good) for xs in (kept, inside, shown)), left
+
+    patch.setattr(steps, "_together", honest)
+
+
+def quiet_topics_ask_no_noise(patch: pytest.MonkeyPatch) -> None:
+    right = steps.together
+
+    def lazy(members: Sequence[Member], words: Any, kept: Any, noise: Any, own: Any) -> Any:
+        return right(members, words, kept, noise, own) if len(members) > 2 else ()
+
+    patch.setattr(steps, "together", lazy)
+
+
+def rows_abstain_by_what_others_want(patch: pytest.MonkeyPatch) -> None:
+    right = synthesise.one_sided
+
+    def together(scores: Any, levels: int, top: Any = None) -> Any:
+        return right(scores, levels, np.full_like(top, np.nanmax(top)) if top is not None and len(top) else top)
+
+    patch.setattr(synthesise, "one_sided", together)
 
 
 def candidates_of_private_rows(patch: pytest.MonkeyPatch) -> None:
@@ -173,7 +202,7 @@ def candidates_of_private_rows(patch: pytest.MonkeyPatch) -> None:
 
 def votes_out_of_range(patch: pytest.MonkeyPatch) -> None:
     right = synthesise.one_sided
-    patch.setattr(synthesise, "one_sided", lambda scores, levels: 2 * right(scores, levels))
+    patch.setattr(synthesise, "one_sided", lambda scores, levels, top=None: 2 * right(scores, levels, top))
 
 
 def votes_shared_among_rows(patch: pytest.MonkeyPatch) -> None:
@@ -211,6 +240,9 @@ MISTAKES: dict[str, tuple[Patch, str]] = {
     "small topics skipped by true size": (empty_topics_skipped, "recorded was|outcome"),
     "sizes without noise": (sizes_without_noise, "journal|outcome|recorded was"),
     "co-keywords not capped": (cokeywords_uncapped, "vector moves"),
+    "topics left out by true counts": (topics_left_out_by_true_counts, "recorded was|outcome"),
+    "no noise for a topic that is nearly empty": (quiet_topics_ask_no_noise, "recorded was|outcome"),
+    "rows abstain by what others want": (rows_abstain_by_what_others_want, "both ways|a score moves"),
     "candidates of private rows": (candidates_of_private_rows, "recorded was|journal"),
     "votes out of their range": (votes_out_of_range, "a score moves"),
     "votes divided by a true count": (votes_shared_among_rows, "both ways"),
@@ -240,4 +272,4 @@ def test_the_checks_see_a_charge_that_forgets_a_step(tmp_path: Path, monkeypatch
 
 
 def test_there_are_so_many_controls() -> None:
-    assert len(MISTAKES) == 15
+    assert len(MISTAKES) == 18

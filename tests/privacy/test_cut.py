@@ -115,7 +115,7 @@ def test_the_events_charge_one_sum_and_one_threshold_in_each_of_l_topics() -> No
 
 
 # -- what would go wrong, seen by the same checks --------------------------------------------------------------------
-# With the first row the sum is above 32, where 8,000 small steps are rounded up; without it they are rounded down.
+# With the first row the sum is above 32, where 8,000 small steps are each rounded up; without it, rounded down.
 ROUNDED = np.array([[1.0, 0.0]] * 33 + [[4e-15, 0.0]] * 8000)
 
 

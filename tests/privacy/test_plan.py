@@ -101,8 +101,8 @@ def test_centred_votes_never_pay_for_a_clip_without_effect() -> None:
 
 @settings(deadline=None, max_examples=15)
 @given(
-    epsilon=st.floats(1, 20), keywords=st.integers(1, 30), share=st.floats(0.01, 0.3), co=st.none() | st.integers(1, 9),
-    temperature=st.floats(0.5, 3), levels=st.integers(2, 5000),
+    epsilon=st.floats(1, 20), keywords=st.integers(1, 30), share=st.floats(0.01, 0.3),
+    co=st.none() | st.integers(1, 20), temperature=st.floats(0.5, 3), levels=st.integers(2, 5000),
 )  # fmt: skip
 def test_settings_of_ones_own_spend_no_more(
     epsilon: float, keywords: int, share: float, co: int | None, temperature: float, levels: int
@@ -225,8 +225,12 @@ def test_each_part_that_is_switched_off_is_gone() -> None:
     assert off["prior"].text.floor is None and not off["completion"].text.completion
     assert off["cokeywords"].cokeywords is None and not off["merge"].topics.merge
     assert off["unlisted"].keywords.threshold is None and off["sizes"].topics.size_sigma is None
-    assert off["selffilter"].selffilter == "off"
-    assert all(record != whole for record in off.values())
+    assert off["lift"].text.lift is None and off["prior"].text.lift is None and off["candidates"].text.lift is None
+    assert off["lists"].text.lists == "free" and not off["abstain"].text.abstain
+    assert whole.selffilter == off["selffilter"].selffilter == "off"  # until one asks for it
+    asked = plan(form="clinic", preset=replace(DEFAULT, selffilter="medical"), without=("selffilter",)).record
+    assert asked.selffilter == "off"
+    assert all(record != whole for part, record in off.items() if part != "selffilter")
 
 
 # -- what is public holds nothing of the made-up collections ---------------------------------------------------------

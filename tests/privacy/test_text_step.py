@@ -26,7 +26,7 @@ from tests.privacy.mechanics import Call, plan
 from tests.privacy.walk import Tree, divergences, softmax, walk
 
 ORDERS = (1.5, 2.0, 8.0, 32.0)
-LM = NaNLM(words=("Zonk", "Rest", "Tea"), labels=("A:", "B:"), letters="its")
+LM = NaNLM(words=("Zonk", "Rest", "Tea"), labels=("A:", "B:"), letters="its,")
 NOTES = Documents(
     [
         Document.of("Zonkitis Rest Tea", "1", "u1"),
@@ -38,9 +38,10 @@ NOTES = Documents(
     ]
 )
 RELEASED = (Word(word="zonktis", count=9.0, listed=False), Word(word="zonkitis", count=9.5, listed=False))
-TOGETHER = {"zonkitis": (RELEASED[0],), "zonktis": ()}
+TOGETHER = {"zonkitis": (RELEASED[1], RELEASED[0]), "zonktis": (RELEASED[0],)}
 ONE_TOPIC, TWO_TOPICS = (0.0, 30.0), (30.0, 30.0)  # zonktis, the rarer, and zonkitis
 TOKENS = Form(name="toy", slots=(Slot(label="A", draws=2), Slot(label="B", draws=1)))
+LIST = Form(name="toy", slots=(Slot(label="A", draws=1), Slot(label="B", draws=3, list=True)))
 TOPICS = TopicPlan(per_unit=1, merge=False, size_sigma=1.0, smallest=5.0)
 
 
@@ -56,6 +57,10 @@ PLANS = {
     "free text": text_plan(),
     "a form": text_plan(form=TOKENS),
     "a form without completion": text_plan(form=TOKENS, completion=False),
+    "a list of released words": text_plan(form=LIST, lift=0.3),
+    "a list of any words": text_plan(form=LIST, lists="free", lift=0.3),
+    "released words lifted": text_plan(lift=0.5),
+    "nobody abstains": text_plan(form=TOKENS, abstain=False),
     "no prior": text_plan(floor=None),
     "hot": text_plan(temperature=1.7, clip=0.9),
     "centred": text_plan(votes="centred"),
@@ -163,7 +168,7 @@ def caught(
 
 
 def test_it_catches_the_best_k_of_aggregated_votes(tmp_path: Path) -> None:
-    """What `transformers.generate` does after custom processors, with k = 50 (here 3, of 11 tokens)."""
+    """What `transformers.generate` does after custom processors, with k = 50 (here 3, of 12 tokens)."""
 
     def best_three(call: Call) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         told = call.told.astype(np.float64)
@@ -187,8 +192,8 @@ def test_it_catches_votes_that_are_not_clipped(tmp_path: Path, monkeypatch: pyte
 
 def test_it_catches_candidates_taken_from_private_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Mixed(Synthesis):
-        def _offered(self, key, said, before, public, spelling):  # type: ignore[no-untyped-def]
-            return super()._offered(key, said, before, self.private, spelling)
+        def _offered(self, key, prefix, slot, public, spelling):  # type: ignore[no-untyped-def]
+            return super()._offered(key, prefix, slot, self.private, spelling)
 
         def values(self, key, private, public, spelling, progress=lambda n: None):  # type: ignore[no-untyped-def]
             self.private = private
@@ -199,8 +204,8 @@ def test_it_catches_candidates_taken_from_private_rows(tmp_path: Path, monkeypat
 
 def test_it_catches_a_draw_more_than_is_charged(tmp_path: Path) -> None:
     class Longer(Synthesis):
-        def _value(self, key, most, *others):  # type: ignore[no-untyped-def]
-            return super()._value(key, most + 1, *others)
+        def _value(self, key, slot, *others):  # type: ignore[no-untyped-def]
+            return super()._value(key, slot.model_copy(update={"draws": slot.draws + 1}), *others)
 
     (tree,) = trees(NOTES, PLANS["all tokens"], tmp_path, kind=Longer).values()
     assert max(map(len, tree.leaves)) > PLANS["all tokens"].text.draws

@@ -31,8 +31,14 @@ def shared(scores: Scores) -> Votes:
     return one_sided(scores, LEVELS)
 
 
+def abstaining(scores: Scores) -> Votes:
+    """Return the votes for all but the last token, where a row that wants the last one abstains."""
+    votes = one_sided(scores[:, :-1], LEVELS, scores.max(axis=1, keepdims=True))
+    return np.concatenate([votes, np.zeros((len(scores), 1), np.int64)], axis=1)
+
+
 def both(test: Callable[..., None]) -> Callable[..., None]:
-    return pytest.mark.parametrize("votes", [shared, clipped])(test)
+    return pytest.mark.parametrize("votes", [shared, clipped, abstaining])(test)
 
 
 any_rows = st.integers(1, 9).flatmap(
@@ -98,6 +104,24 @@ def test_no_rows_have_a_tally_of_zero(votes: Aggregator) -> None:
 
 def test_minus_infinity_votes_nothing_and_the_best_token_gets_all_levels() -> None:
     assert shared(np.array([[0, -math.inf, math.log(0.5005)]], np.float32)).tolist() == [[LEVELS, 0, 500]]
+
+
+def test_a_row_votes_less_the_more_it_wants_what_is_not_offered_and_never_more() -> None:
+    scores = np.log(np.array([[0.4, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.2, 0.5]], np.float32))
+    expected = np.array([[LEVELS, 500], [125, 125], [600, 400]])
+    assert np.abs(abstaining(scores)[:, :2] - expected).max() <= 1  # a half rounded down
+    chance = np.random.default_rng(3).normal(scale=4, size=(50, 20)).astype(np.float32)
+    assert (abstaining(chance)[:, :-1] <= shared(chance[:, :-1])).all()
+
+
+@pytest.mark.parametrize("wanted", [math.nan, math.inf])
+def test_a_row_whose_best_token_cannot_be_read_votes_nothing(wanted: float) -> None:
+    assert not abstaining(np.array([[1, 2, wanted]], np.float32)).any()
+
+
+def test_a_best_score_below_the_offered_ones_takes_no_vote_out_of_its_range() -> None:
+    votes = one_sided(np.array([[1, 2], [3, 3]], np.float32), LEVELS, np.array([[-5], [-math.inf]], np.float32))
+    assert votes.max() == LEVELS and votes.min() >= 0
 
 
 def test_centred_votes_are_the_papers_moved_up_by_the_clip() -> None:

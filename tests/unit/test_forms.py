@@ -137,8 +137,8 @@ def test_the_prompt_of_a_form_asks_for_its_lines_and_has_spoken_the_first_label(
     record = plan()
     prompt = document_prompt(record, "the note")
     assert prompt.body == "the note" and prompt.reply == "Diagnosis:"
-    assert prompt.before.startswith("Clinic note")
-    assert all(f"{slot.label}: {hint_of(slot)}" in prompt.after for slot in FORM.slots)
+    assert prompt.before.startswith("From a clinic note") and prompt.before.endswith("Clinic note: ")
+    assert all(f"{slot.label}: {hint_of(slot)}" in prompt.before for slot in FORM.slots)
 
 
 def test_the_public_prompt_differs_from_a_documents_by_its_body_alone() -> None:
@@ -160,7 +160,7 @@ def test_labels_follow_each_other_and_end() -> None:
 
 def test_a_form_of_one_slot_has_a_prompt_too() -> None:
     single = Form(name="x", slots=(Slot(label="Summary", draws=3),))
-    assert "Summary: summary" in document_prompt(plan({"form": single, "draws": 3}), "n").after
+    assert "Summary: summary" in document_prompt(plan({"form": single, "draws": 3}), "n").before
 
 
 def test_the_words_of_a_form_are_those_of_its_prompt() -> None:

@@ -71,7 +71,7 @@ def test_an_empty_question_is_refused(release: Release, question: str) -> None:
 
 
 def test_those_passages_are_cited_whose_words_the_answer_holds(release: Release) -> None:
-    question = "skinny spotsy eyesight?"
+    question = "skinny spots eyesight?"
     every = ("zonkitis/1", "zonkitis/2", "snurflepox/1", "quibblitis/1")
 
     def cited(reply: str) -> tuple[str, ...]:

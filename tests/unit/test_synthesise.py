@@ -18,7 +18,8 @@ from stillroom.lm.base import Prompt, Scores, Session
 from stillroom.release.costs import vote_scale
 from stillroom.release.schema import PlanRecord
 from stillroom.testing.toylm import ToyDocument, ToyLM
-from tests.privacy.mechanics import FORM, Book, plan
+from stillroom.text import words as words_of
+from tests.privacy.mechanics import FORM, LISTS, Book, plan
 
 NOTES = ("Diagnosis: Zonkitis Treatment: Blergon Rest", "Zonkitis Blergon fever", "Zonkitis with Tea")
 WORDS = ["zonkitis", "blergon"]
@@ -87,14 +88,15 @@ class Text:
         notes: Sequence[str] = NOTES,
         committed: dict[str, str] | None = None,
         public: bool = True,
+        words: Sequence[str] = WORDS,
     ) -> None:
         self.lm = lm or ToyLM()
         self.log: list[tuple[str, str]] = []
         self.noise, self.book = Choosing(self.log, rule), Diary(self.log, committed)
-        self.spelling = Spelling(self.lm, WORDS, word_list())
+        self.spelling = Spelling(self.lm, words, word_list())
         self.synthesis = Synthesis(self.lm, record, self.noise, self.book)
         private = self.lm.open(self.lm.read([document_prompt(record, note) for note in notes]))
-        row = self.lm.open(self.lm.read([public_prompt(record, WORDS)]), public=True)
+        row = self.lm.open(self.lm.read([public_prompt(record, words)]), public=True)
         self.progress: list[int] = []
         self.values = self.synthesis.values(
             "text/zonkitis/0", Heard("private", private, self.log), Heard("public", row, self.log) if public else None,
@@ -104,6 +106,9 @@ class Text:
     @property
     def said(self) -> list[str]:
         return [self.lm.decode(value) for value in self.values]
+
+    def draw_keys(self) -> list[str]:
+        return [key for key in self.book.committed if not key.endswith("/offered")]
 
     def offered(self) -> list[dict[str, list[int]]]:
         return [json.loads(value) for key, value in self.book.committed.items() if key.endswith("/offered")]
@@ -147,7 +152,7 @@ def test_a_draw_is_committed_before_anybody_is_told_and_both_sessions_hear_the_s
     heard = [token for line in told["private"] for token in json.loads(line.removeprefix("told "))]
     drawn = [json.loads(value) for key, value in text.book.committed.items() if not key.endswith("/offered")]
     assert set(drawn) - {text.synthesis.stops.token} <= set(heard)
-    for i, (_who, what) in enumerate(text.log):
+    for i, (_, what) in enumerate(text.log):
         if what.startswith("told"):
             assert any(who_ == "journal" for who_, _ in text.log[:i])
 
@@ -252,3 +257,75 @@ def test_an_unambiguous_word_is_completed_free() -> None:
     assert any(len(value) > slot.draws for value, slot in zip(with_it.values, FORM.slots, strict=True))
     assert all(len(value) <= slot.draws for value, slot in zip(without.values, FORM.slots, strict=True))
     assert any("onkitis" in said or "lergon" in said for said in with_it.said)
+
+
+# -- lists of released words -----------------------------------------------------------------------------------------
+LISTED = plan({"form": LISTS, "draws": LISTS.draws, "lift": 0.3})
+
+
+LOWER = ("zonkitis", "blergon", "rash", "cough", "pain")
+
+
+class Commas(ToyLM):
+    """Has a token for a comma, and one for each word in both cases."""
+
+    def __init__(self) -> None:
+        both = [form for word in LOWER for form in (word, word.capitalize())]
+        super().__init__(words=(*both, "Tea", "Rest", "with"), letters="itse,")
+
+
+def list_offers(text: Text) -> list[tuple[str, set[str]]]:
+    """Return what had been said and what was offered next, at each draw of the list."""
+    found, said = [], ""
+    for key in text.draw_keys():
+        if key.startswith("text/zonkitis/0/2/"):
+            offer = json.loads(text.book.committed[f"{key}/offered"])
+            found.append((said, {text.lm.decode([t]) for t in offer["tokens"]}))
+            said += text.lm.decode([json.loads(text.book.committed[key])])
+    return found
+
+
+@pytest.mark.parametrize("rule", [lambda s: int(np.argmax(s)), last, lambda s: 0, lambda s: len(s) // 2])
+def test_a_list_holds_released_words_alone_each_once_and_ends_when_none_is_left(
+    rule: Callable[[NDArray[np.int64]], int],
+) -> None:
+    for words in (LOWER, LOWER[:3]):
+        text = Text(LISTED, rule, lm=Commas(), words=words)
+        earlier = {word for value in text.said[:2] for word in words_of(value)}
+        for said, offer in list_offers(text):
+            left = {word for word in words if word not in earlier and word not in words_of(said)}
+            begun = {f" {form}" for word in left for form in (word, word.capitalize())}
+            if not left and not said:
+                continue  # free to say others: see below
+            comma = set() if not said or said.endswith(",") or not left else {","}
+            assert offer == (begun | comma or {"\n"})
+    assert list_offers(text)[-1][1] == {"\n"} or len(list_offers(text)) == LISTS.slots[2].draws
+
+
+def test_a_list_offers_the_same_whatever_the_private_rows_say() -> None:
+    texts = [Text(LISTED, lambda s: 0, lm=Commas(), notes=notes) for notes in (NOTES, (), ("Tea " * 90,) * 50)]
+    assert len({json.dumps(text.offered()) for text in texts}) == 1
+
+
+def test_where_no_released_word_is_left_a_list_is_free_to_say_others() -> None:
+    text = Text(plan({"form": LISTS, "draws": LISTS.draws}), lm=Commas(), words=[])
+    assert len(list_offers(text)[0][1]) > 1
+
+
+def test_a_row_that_wants_what_is_not_offered_abstains_but_not_in_a_list_of_released_words() -> None:
+    class Wants(ToyLM):
+        """Wants a word that the public row never offers, whatever it reads, before all others."""
+
+        def row_scores(self, prompt: Prompt, document: ToyDocument, said: Sequence[int]) -> Scores:
+            scores = super().row_scores(prompt, document, said)
+            scores[self.encode(" Unit")] = 30.0 if prompt.body in NOTES else -30.0
+            return scores
+
+    lm = Wants(letters="abcdefghijklmnopqrstuvwxyz,")
+    for abstain in (True, False):
+        text = Text(LISTED.model_copy(update={"text": LISTED.text.model_copy(update={"abstain": abstain, "top_k": 3})}),
+                    lm=lm)  # fmt: skip
+        heard = {key: bool((told - np.array(offer["prior"])).any()) for key, told, offer in
+                 zip(text.draw_keys(), text.noise.told, text.offered(), strict=True)}  # fmt: skip
+        assert heard["text/zonkitis/0/0/0"] is not abstain
+        assert heard["text/zonkitis/0/2/0"]

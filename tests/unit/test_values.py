@@ -15,7 +15,7 @@ from tests.privacy.mechanics import plan
 
 FORM = Form(name="x", slots=(Slot(label="Diagnosis", draws=3), Slot(label="Treatment", draws=3)))
 LM = ToyLM()
-SPELLING = Spelling(LM, ["snurfle"], WordList("none", ["fever"]))
+SPELLING = Spelling(LM, ["snurfle"], WordList("few", ["fever", "rest"]))
 
 
 def fields(*values: str) -> dict[str, str]:

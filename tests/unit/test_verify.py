@@ -327,6 +327,16 @@ STATISTICS_AND_TEXTS = {
 }
 
 
+def test_texts_may_be_dropped_only_where_the_plan_has_what_drops_them(tmp_path: Path) -> None:
+    fewer = {"statistics": statistics().model_copy(update={"dropped": 1}), "texts": texts()[1:]}
+    verify(made(tmp_path / "said nothing released with its topic", **fewer).path)
+    bare = tuple(topic.model_copy(update={"together": ()}) for topic in statistics().topics)
+    fewer["statistics"] = statistics().model_copy(update={"dropped": 1, "topics": bare})
+    verify(made(tmp_path / "self-filter", plan(cokeywords=None, selffilter="medical"), **fewer).path)
+    with pytest.raises(CertificateMismatch, match="nothing in the plan could"):
+        verify(made(tmp_path / "neither", plan(cokeywords=None), **fewer).path)
+
+
 @pytest.mark.parametrize("what", STATISTICS_AND_TEXTS)
 def test_statistics_beyond_the_plan_are_refused(tmp_path: Path, what: str) -> None:
     changes = STATISTICS_AND_TEXTS[what]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stillroom.distil.vocabulary import Spelling, TokenKinds, log_prior, prior_on_grid, topmost
+from stillroom.distil.vocabulary import Prefix, Spelling, TokenKinds, log_prior, prior_on_grid, topmost
 from stillroom.lexicon import WordList, protected
 from stillroom.testing.toylm import LABELS, ToyLM
 from tests.privacy.mechanics import FORM
@@ -129,9 +129,47 @@ def test_a_value_begins_with_no_break_no_end_no_stop_word_and_no_word_of_the_for
     barred = {lm.decode([t]) for t in kinds.no_start}
     assert {"", "\n", " ", " and", " the", " with", " of", "a", *LABELS} <= barred
     assert not {" Zonkitis", " fever", " Rest"} & barred
-    assert {lm.decode([t]) for t in kinds.breaks} == {"\n"}
     assert kinds.no_start >= lm.stop_tokens
 
 
 def test_a_free_text_has_no_such_rules() -> None:
-    assert TokenKinds.of(ToyLM(), None) == TokenKinds(frozenset(), frozenset())
+    assert TokenKinds.of(ToyLM(), None) == TokenKinds(frozenset(), frozenset(), frozenset())
+
+
+def test_released_words_that_have_been_said_no_longer_begin_anything() -> None:
+    both = spelling("zonkitis", "fever")
+    assert {LM.decode([t]) for t in both.first_tokens({"fever"})} == {" Zonk", " "}
+    assert both.first_tokens({"zonkitis", "fever"}) == set()
+    assert both.first_tokens({"rest"}) == both.first_tokens()
+
+
+def barred(prefix: Prefix, *released: str) -> set[str]:
+    lm = ToyLM()
+    found = TokenKinds.of(lm, FORM).barred(prefix, {t for word in released for t in lm.encode(word)})
+    return {lm.decode([t]) for t in found}
+
+
+def test_a_value_may_begin_with_a_released_word_whatever_it_looks_like() -> None:
+    assert " and" in barred(Prefix(()))
+    assert " and" not in barred(Prefix(()), " and")
+
+
+def test_no_two_values_begin_alike() -> None:
+    (tea,) = ToyLM().encode(" Tea")
+    assert " Tea" not in barred(Prefix(()))
+    assert " Tea" in barred(Prefix((), starts=frozenset({tea}))) & barred(Prefix((), starts=frozenset({tea})), " Tea")
+
+
+def test_a_value_says_a_word_once_and_stop_words_as_often_as_it_likes_but_not_in_a_list() -> None:
+    said_ = tuple(ToyLM().encode(" Tea and Rest"))
+    assert barred(Prefix(said_)) == {" Tea", " Rest"}
+    assert barred(Prefix(said_, listed=True)) == {" Tea", " Rest", " and", " the", " with", " of"}
+
+
+def test_a_lift_is_shared_by_released_words_and_the_prior_still_adds_up_to_one() -> None:
+    scores = np.array([5, 1, 0, -math.inf], np.float32)
+    plain, lifted = np.exp(log_prior(scores, 0.1)), np.exp(log_prior(scores, 0.1, 0.3, [False, False, True, True]))
+    assert lifted.sum() == pytest.approx(1)
+    p = (plain - 0.1 / 4) / 0.9
+    assert lifted.tolist() == pytest.approx((0.6 * p + 0.1 / 4 + np.array([0, 0, 0.15, 0.15])).tolist())
+    assert np.exp(log_prior(scores, 0.1, 0.3, [False] * 4)).tolist() == pytest.approx(plain.tolist())  # nobody to lift

@@ -8,6 +8,7 @@ is written whole, the ledger is told, and the run folder goes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import secrets
@@ -24,7 +25,7 @@ from stillroom.distil.plan import Plan
 from stillroom.distil.steps import Progress, Silent, Tools, distil
 from stillroom.documents import Collection
 from stillroom.embed.base import Embedder
-from stillroom.errors import BadOption, FileMissing, RowsNotIndependent
+from stillroom.errors import BadOption, DiskFull, FileMissing, RowsNotIndependent
 from stillroom.lexicon import lemma, word_list
 from stillroom.lm.base import LanguageModel
 from stillroom.loading import EMBEDDER, LM, load_embedder, load_lm
@@ -103,18 +104,19 @@ def _release(
     events = events_of(plan)
     begun = (place / "journal.sqlite").exists()
     if not begun:
+        folder.check_free(out)
         ledger.afford(events)
     documents, plan = _opened(collection, plan)
     model, vectors = _models(plan, lm, embedder, progress)
     settings = {"plan": plan.model_dump(mode="json"), "lm": model.name, "digest": model.digest}
-    fresh = not place.exists()
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = _made(place)
     reserved = False
     try:
         progress.stage("checking the collection", None)
+        # The journal first: it holds the folder against other processes, which would write the same spool.
         with (
-            contextlib.closing(_spool(documents, place, plan)) as spool,
             _journal(place, settings, ledger, run_id) as journal,
+            contextlib.closing(_spool(documents, place, plan)) as spool,
         ):
             journal.bind(journal.fingerprint(spool.fingerprint_parts()))
             purpose = f"release {plan.preset}"
@@ -255,6 +257,19 @@ def _opened(collection: Collection | Path | str, plan: PlanRecord) -> tuple[Coll
     if wanted not in (None, fields.unit):
         raise BadOption("the plan's unit", repr(wanted), f"the one that the collection was read by, {fields.unit!r}")
     return collection, plan.model_copy(update={"unit": fields.unit or "document"})
+
+
+def _made(place: Path) -> bool:
+    """Make the run folder; say whether it was not there before: then, and only then, may it be removed again."""
+    try:
+        place.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    except OSError as wrong:
+        if wrong.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(place) from None
+        raise
+    return True
 
 
 def _spool(documents: Collection, place: Path, plan: PlanRecord) -> Spool:
