@@ -36,7 +36,7 @@ from stillroom.readers.spool import Spool
 from stillroom.release import folder
 from stillroom.release.costs import events_of
 from stillroom.release.folder import Release
-from stillroom.release.schema import PlanRecord
+from stillroom.release.schema import CERTIFICATE, PlanRecord
 
 SPOOL = "collection.sqlite"
 
@@ -72,7 +72,7 @@ def release(
         LedgerEmpty, UnitsShared: the ledger refuses; nothing was spent.
         RunHeld, RunCopied, RunChanged, DiskFull, RowsNotIndependent.
     """
-    record = plan.record if isinstance(plan, Plan) else plan
+    record = PlanRecord.model_validate((plan.record if isinstance(plan, Plan) else plan).model_dump())
     out, tell = Path(out), progress or Silent()
     place = run_folder(out)
     if isinstance(ledger, Ledger):
@@ -108,7 +108,13 @@ def _release(
         ledger.afford(events)
     documents, plan = _opened(collection, plan)
     model, vectors = _models(plan, lm, embedder, progress)
-    settings = {"plan": plan.model_dump(mode="json"), "lm": model.name, "digest": model.digest}
+    # A plan that was changed by hand is checked again; the noise is part of what a run was begun with.
+    settings = {
+        "plan": plan.model_dump(mode="json"),
+        "lm": model.name,
+        "digest": model.digest,
+        "noise": "OpenDP" if _is_real(noise) else "a stand-in",
+    }
     fresh = _made(place)
     reserved = False
     try:
@@ -149,7 +155,7 @@ def _release(
             written = folder.write(
                 out, certificate_without_files=certificate, statistics=outcome.statistics, texts=outcome.texts
             )
-            ledger.complete(journal.run)
+            ledger.complete(journal.run, written.certificate.files[CERTIFICATE])
     except BaseException:
         if fresh and not reserved:
             shutil.rmtree(place, ignore_errors=True)
@@ -173,7 +179,7 @@ def rehearse(
     The whole method runs with its real noise, to see the quality before an irreversible spend. It carries no
     guarantee, so it is not for private data.
     """
-    record = plan.record if isinstance(plan, Plan) else plan
+    record = PlanRecord.model_validate((plan.record if isinstance(plan, Plan) else plan).model_dump())
     out, tell = Path(out), progress or Silent()
     folder.check_free(out)
     documents, record = _opened(collection, record)
@@ -241,9 +247,13 @@ def _already_written(out: Path, place: Path, ledger: Ledger) -> Release:
         if written.certificate.run != journal.run:
             folder.check_free(out)
         if ledger.status(journal.run) == "reserved":
-            ledger.complete(journal.run)
+            ledger.complete(journal.run, written.certificate.files[CERTIFICATE])
     shutil.rmtree(place, ignore_errors=True)
     return written
+
+
+def _is_real(noise: Noise | None) -> bool:
+    return noise is None or type(noise) is OpenDPNoise
 
 
 def _opened(collection: Collection | Path | str, plan: PlanRecord) -> tuple[Collection, PlanRecord]:
@@ -253,7 +263,12 @@ def _opened(collection: Collection | Path | str, plan: PlanRecord) -> tuple[Coll
         return readers.read(collection, unit=wanted), plan
     fields = getattr(collection, "fields", None)
     if fields is None:
+        # Documents in memory carry their units; a folder's documents are each their own.
+        if wanted is not None and isinstance(collection, readers.Folder):
+            raise BadOption("the plan's unit", repr(wanted), "left out for a folder: each document is its own unit")
         return collection, plan
+    if fields.unit == "document":
+        raise BadOption("the unit field", "'document'", "renamed: that word stands for each document by itself")
     if wanted not in (None, fields.unit):
         raise BadOption("the plan's unit", repr(wanted), f"the one that the collection was read by, {fields.unit!r}")
     return collection, plan.model_copy(update={"unit": fields.unit or "document"})
@@ -324,9 +339,9 @@ def _assumptions(plan: PlanRecord, lm: LanguageModel, noise: Noise | None) -> tu
         "The language model was not trained on the collection.",
         "The collection's other releases are all in the same ledger; those elsewhere add to this cost.",
     ]
-    if noise is not None and type(noise) is not OpenDPNoise:
+    if not _is_real(noise):
         found.insert(
-            0, f"VOID: the noise came from {type(noise).__name__}, a test's stand-in, so nothing is guaranteed."
+            0, f"{folder.VOID} the noise came from {type(noise).__name__}, a test's stand-in, so nothing is guaranteed."
         )
     if plan.keywords.extractor == "lm":
         found.append("The language model extracts keywords from each document alone, in fixed shapes.")

@@ -209,7 +209,9 @@ class HuggingFaceLM(LanguageModel):
 
     def encode_body(self, text: str) -> list[int]:
         """Return the tokens of a private text, in which nothing is a special token."""
-        ids: list[int] = self.tokenizer.encode(_whole(text), add_special_tokens=False, split_special_tokens=True)
+        ids: list[int] = self.tokenizer.encode(
+            _whole(text), add_special_tokens=False, split_special_tokens=True, verbose=False
+        )  # verbose would log the length of a long document
         return ids
 
     # -- reading --------------------------------------------------------------------------------------------------

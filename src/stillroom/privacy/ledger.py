@@ -30,6 +30,9 @@ from stillroom.privacy.installation import Installation, default_home
 from stillroom.privacy.migrations import LEDGER
 from stillroom.privacy.zcdp import Cost
 
+CERTIFIED = "certificate sha256:"
+"""Begins the purpose of the entry that completes a run."""
+
 
 def now() -> datetime:
     """Return the time, for entries."""
@@ -133,9 +136,12 @@ class Ledger:
                 )
         return Reservation(held.number, held.hash)
 
-    def complete(self, run: str) -> None:
-        """Note that the run is done. Raises RunUnknown, RunClosed."""
-        self._end(run, COMPLETE)
+    def complete(self, run: str, certificate: str = "") -> None:
+        """Note that the run is done, and the sha256 of its certificate: whoever forges one cannot forge this.
+
+        Raises RunUnknown, RunClosed.
+        """
+        self._end(run, COMPLETE, f"{CERTIFIED}{certificate}" if certificate else "")
 
     def abandon(self, run: str) -> None:
         """Give the run up: what it reserved stays spent, and it can never go on. Raises RunUnknown, RunClosed."""
@@ -293,14 +299,14 @@ class Ledger:
         finally:
             installation.close()
 
-    def _end(self, run: str, kind: str) -> None:
+    def _end(self, run: str, kind: str, purpose: str = "") -> None:
         wanted = chain.STATUS[kind]
         with self._database.transaction() as connection:
             status = chain.status(chain.read(connection, self.path), run)
             if status is None:
                 raise RunUnknown(self.path, run)
             if status == "reserved":
-                self._add(kind, run=run)
+                self._add(kind, run=run, purpose=purpose)
             elif status != wanted:
                 raise RunClosed(run, status)
 

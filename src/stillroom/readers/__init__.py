@@ -17,7 +17,7 @@ from stillroom.readers.jsonl import JsonLines
 from stillroom.readers.parquet import Parquet
 from stillroom.readers.spool import Spool
 
-__all__ = ["Spool", "check", "read", "unit_id"]
+__all__ = ["Folder", "Spool", "check", "read", "unit_id"]
 
 _ROWS: dict[str, Callable[[Path, Fields], Collection]] = {
     ".jsonl": JsonLines,

@@ -18,6 +18,7 @@ TEXT_FIELDS = ("note", "content", "body")
 _NUMBER = re.compile(r"([+-]?)0*(\d+)(?:\.(\d*?)0*)?", re.ASCII)
 _FIELD_NAME = re.compile(r"[A-Za-z_][\w.-]{0,29}")
 _LONGEST_NUMBER, _SHOWN = 40, 12
+_USUAL = {"id", "text", "note", "notes", "content", "body", "title", "date", "subject", "message", "unit"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -102,11 +103,12 @@ def plain(value: object) -> str | None:
 def shown(names: Iterable[str]) -> list[str]:
     """Return the field names that an error may show.
 
-    Only names that look like names: in a CSV without a header the first line is a document, so there it is all or
-    nothing.
+    In a CSV without a header the first line is a document, and a JSON key may be a person's name: so it is all or
+    nothing, and only where the names look like names of fields and one of them is a usual one.
     """
     have = list(names)
-    return have[:_SHOWN] if all(_FIELD_NAME.fullmatch(name) for name in have) else []
+    usual = any(name.lower() in _USUAL or name.lower().endswith("_id") for name in have)
+    return have[:_SHOWN] if usual and all(_FIELD_NAME.fullmatch(name) for name in have) else []
 
 
 def _value(row: Mapping[str, object], field: str, path: Path, line: int) -> str | None:

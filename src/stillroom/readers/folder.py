@@ -43,7 +43,7 @@ class Folder:
             try:
                 content = file.read_bytes()
             except OSError:
-                raise FileFormat(file, "this user may not open it") from None
+                raise FileFormat(self.path, "this user may not open all of it") from None  # a name may be private
             yield Document.of(
                 _pdf_text(content) if file.suffix.lower() == PDF else content.decode("utf-8-sig", "replace")
             )

@@ -13,8 +13,18 @@ from stillroom.errors import CertificateMismatch, StillroomError
 from stillroom.privacy.events import RELATION, to_json
 from stillroom.privacy.zcdp import Cost, epsilon_of, rho_of_paper, total
 from stillroom.release.costs import events_of
-from stillroom.release.folder import FILES, Release, canonical, guarantee_of, meaning, read, text_id
-from stillroom.release.schema import Certificate, PlanRecord
+from stillroom.release.folder import (
+    FILES,
+    VOID_MEANING,
+    Release,
+    canonical,
+    guarantee_of,
+    is_void,
+    meaning,
+    read,
+    text_id,
+)
+from stillroom.release.schema import CERTIFICATE, Certificate, PlanRecord
 
 TOLERANCE = 1e-9
 """Relative: logarithms and error functions differ in their last digits from one machine to another."""
@@ -40,16 +50,32 @@ class Entry(Protocol):
     """A line of a ledger: `run` is empty where it is about no run, `events` where it spends nothing."""
 
     @property
+    def kind(self) -> str: ...
+    @property
     def run(self) -> str: ...
+    @property
+    def purpose(self) -> str: ...
     @property
     def events(self) -> Sequence[Mapping[str, Any]]: ...
     @property
     def hash(self) -> str: ...
 
 
+class Terms(Protocol):
+    """What a ledger was opened with."""
+
+    @property
+    def population(self) -> str: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+
+
 class History(Protocol):
     """A ledger that can be asked for its entries."""
 
+    def state(self) -> Terms: ...
     def history(self) -> Sequence[Entry]: ...
 
 
@@ -120,10 +146,14 @@ def _arithmetic(certificate: Certificate) -> Iterator[str]:
         yield f"the plan costs ε = {epsilon:.6g}, more than the {plan.epsilon:g} it says"
     if certificate.relation != RELATION:
         yield f"its relation is not {RELATION!r}"
-    if certificate.guarantee != guarantee_of(certificate.rehearsal).value:
+    if certificate.guarantee != guarantee_of(certificate.rehearsal or is_void(certificate.assumptions)).value:
         yield "a rehearsal gives no guarantee, and any other release a guarantee of kind 'dp'"
-    said = meaning(
-        epsilon=certificate.epsilon, delta=certificate.delta, unit=plan.unit, rehearsal=certificate.rehearsal
+    said = (
+        VOID_MEANING
+        if is_void(certificate.assumptions)
+        else meaning(
+            epsilon=certificate.epsilon, delta=certificate.delta, unit=plan.unit, rehearsal=certificate.rehearsal
+        )
     )
     if certificate.meaning != said:
         yield "its sentence of meaning is not that of its numbers"
@@ -172,6 +202,10 @@ def _statistics(release: Release) -> Iterator[str]:
         if any(listed.get(word.word) is not word.listed for word in topic.together):
             yield f"topic {topic.name!r} has co-keywords that are not among the released words"
     # Without a self-filter, only filled forms that hold no word released with their topic are dropped.
+    if plan.topics.size_sigma is not None and any((t.size or 0.0) < plan.topics.smallest for t in statistics.topics):
+        yield "a topic is smaller than the plan keeps"
+    if plan.cokeywords is not None and any(not {w.word for w in t.together} & {*t.words} for t in statistics.topics):
+        yield "a topic is kept whose own word does not stand out"
     may_drop = plan.selffilter != "off" or (plan.text.form is not None and plan.cokeywords is not None)
     if statistics.dropped < 0 or (statistics.dropped and not may_drop):
         yield f"{statistics.dropped} texts are dropped, but nothing in the plan could drop any"
@@ -218,3 +252,11 @@ def _ledger(certificate: Certificate, ledger: History | None, head: str | None) 
         yield "the ledger recorded other events for this run"
     if certificate.ledger.get("head") not in {entry.hash for entry in spent}:
         yield "the ledger's head at the reservation was another one"
+    state = ledger.state()
+    terms = {"population": state.population, "epsilon": repr(state.epsilon), "delta": repr(state.delta)}
+    if any(certificate.ledger.get(name) != value for name, value in terms.items()):
+        yield "the ledger has another population, ε or δ"
+    sealed = f"certificate sha256:{certificate.files.get(CERTIFICATE)}"
+    done = [entry.purpose for entry in ledger.history() if entry.run == certificate.run and entry.kind == "complete"]
+    if sealed not in done:
+        yield "the ledger completed this run with another certificate, or has not completed it"
