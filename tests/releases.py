@@ -77,7 +77,7 @@ def statistics() -> Statistics:
             words=(name,),
             size=80.5 if name == "zonkitis" else 41.25,
             parts=2 if name == "zonkitis" else 1,
-            together=(by_name[UNLISTED],) if name == "zonkitis" else (),
+            together=(by_name[name], *((by_name[UNLISTED],) if name == "zonkitis" else ())),
         )
         for name in FACTS
     )

@@ -49,7 +49,7 @@ from stillroom.release.folder import Release
 from stillroom.release.verify import verify
 from stillroom.testing.neighbours import BROKEN, INJECTION
 from stillroom.testing.noise import NoNoise
-from stillroom.testing.toylm import CrowdedLM
+from stillroom.testing.toylm import CrowdedLM, NaNLM
 from tests.e2e.whole import DELTA, EPSILON, PRESET, Desk, Logged, Rough, lm, plan
 from tests.privacy.mechanics import collection
 
@@ -137,6 +137,14 @@ def hosted() -> HostedLM:
     return HostedLM("https://example.org/v1", "some-model")
 
 
+class Mute(NaNLM):
+    """A model with scores alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.capabilities = frozenset({"scores"})
+
+
 def corrupt(folder: Path) -> Any:
     """A packaged model in the cache whose weights were changed."""
     from stillroom.models.registry import ENTRIES
@@ -188,6 +196,9 @@ WRONG: dict[str, tuple[Wrong, type[StillroomError], int]] = {
         lambda d: {"ledger": lambda: Ledger.open(d.book, epsilon=EPSILON, delta=DELTA)}, LedgerExists, 1,
     ),
     "a hosted model without scores": (lambda d: {"lm": hosted()}, ModelUnfit, 2),
+    "a model that cannot write where prose is wanted": (
+        lambda d: {"lm": Mute(), "plan": plan(prose=True)}, ModelUnfit, 2,
+    ),
     "a model whose rows lean on each other": (lambda d: {"lm": CrowdedLM()}, RowsNotIndependent, 1),
     "a model file of another hash": (lambda d: {"lm": corrupt(d.folder)}, ModelCorrupt, 2),
     "a folder that is not there": (lambda d: {"out": d.folder / "none" / "x.release"}, FileMissing, 2),

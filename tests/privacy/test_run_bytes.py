@@ -26,7 +26,13 @@ from stillroom.testing.noise import Draw, NoNoise, RecordedNoise
 from tests.e2e.whole import Desk, Rough, fixed, lm, plan
 from tests.privacy.mechanics import collection
 
-PLANS = {"default": {}, "free text": {"form": None}, "without co-keywords": {"without": ("cokeywords", "lists")}}
+PLANS = {
+    "default": {},
+    "free text": {"form": None},
+    "without co-keywords": {"without": ("cokeywords", "lists")},
+    "prose": {"prose": True},
+    "rarest words first": {"without": ("order",)},
+}
 
 
 @dataclass(frozen=True)

@@ -305,6 +305,8 @@ def _models(
     progress.stage("loading the model", None)
     model = load_lm(lm) if isinstance(lm, str) else lm
     model.need("scores")
+    if plan.text.prose or plan.keywords.extractor == "lm":
+        model.need("generate")
     vectors = None
     if plan.cut is not None:
         vectors = load_embedder(embedder) if isinstance(embedder, str) else embedder
