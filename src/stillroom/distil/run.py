@@ -311,7 +311,7 @@ def _models(
     if plan.cut is not None:
         vectors = load_embedder(embedder) if isinstance(embedder, str) else embedder
     progress.stage("testing that rows are independent", None)
-    if not model.rows_independent():
+    if not model.rows_independent(plan.text.document_tokens):
         device, _, dtype = model.placed.partition(", ")
         raise RowsNotIndependent(model.name, device, dtype)
     return model, vectors

@@ -104,8 +104,12 @@ class LanguageModel(ABC):
         """
         raise ModelUnfit(self.name, "next-token scores", "choose a local model")
 
-    def rows_independent(self) -> bool:
-        """Say whether a row's scores are equal bit for bit whatever the other rows are, by trying it here."""
+    def rows_independent(self, body_tokens: int = 128) -> bool:
+        """Say whether a row's scores are equal bit for bit whatever the other rows are, by trying it here.
+
+        Args:
+            body_tokens: the length at which bodies will be cut, so that it is tried in the shapes that will run.
+        """
         raise ModelUnfit(self.name, "next-token scores", "choose a local model")
 
     # -- text -------------------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ class HuggingFaceLM(LanguageModel):
         self.stop_tokens = self._stops()
         self._subset: tuple[tuple[int, ...], Any, Any] | None = None
         self._plain_head = self._head_is_plain()
-        self._independent: bool | None = None
+        self._independent: dict[int, bool] = {}
 
     # -- tokens ---------------------------------------------------------------------------------------------------
     def encode(self, text: str) -> list[int]:
@@ -349,12 +349,12 @@ class HuggingFaceLM(LanguageModel):
         return False
 
     # -- row test -------------------------------------------------------------------------------------------------
-    def rows_independent(self) -> bool:
+    def rows_independent(self, body_tokens: int = 128) -> bool:
         from stillroom.lm.rowtest import rows_independent
 
-        if self._independent is None:  # the same device, dtype and threads for this model's whole life
-            self._independent = rows_independent(self)
-        return self._independent
+        if body_tokens not in self._independent:  # the same device, dtype and threads for this model's whole life
+            self._independent[body_tokens] = rows_independent(self, body_tokens)
+        return self._independent[body_tokens]
 
     # -- text -----------------------------------------------------------------------------------------------------
     def generate(self, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = ()) -> list[str]:

@@ -97,7 +97,7 @@ class ToyLM(LanguageModel):
         chosen = range(len(readings)) if rows is None else rows
         return ToySession(self, [readings.prompts[row] for row in chosen], readings.body_tokens)
 
-    def rows_independent(self) -> bool:
+    def rows_independent(self, body_tokens: int = 128) -> bool:
         return True
 
     def generate(self, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = ()) -> list[str]:
@@ -208,7 +208,7 @@ class CrowdedLM(ToyLM):
         mean = scores.mean(axis=0, keepdims=True) if len(rows) else scores
         return ((1 - self.lean) * scores + self.lean * mean).astype(np.float32)
 
-    def rows_independent(self) -> bool:
+    def rows_independent(self, body_tokens: int = 128) -> bool:
         return False
 
 
