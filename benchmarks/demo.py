@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from stillroom import Rag, distil, plan, read
-from stillroom.evals.facts import canaries_found, names
+from stillroom.evals.facts import canaries_in, names
 from stillroom.loading import load_embedder, load_lm
 from stillroom.privacy.ledger import Ledger
+from stillroom.release.schema import CERTIFICATE
 from stillroom.testing import clinic
 
 
@@ -35,7 +36,8 @@ def one(seed: int, folder: Path, lm: Any, embedder: Any) -> dict[str, Any]:
     answers = {d: rag.ask(f"Which treatment helps {d}?").text for d in clinic.FACTS}
     texts = [text.text for text in release.texts]
     held = {d: any(names(t, d) and names(t, f.treatment) for t in texts) for d, f in clinic.FACTS.items()}
-    files = [path.read_text(encoding="utf-8") for path in sorted(release.path.iterdir())]
+    files = {path.name: path.read_text(encoding="utf-8") for path in sorted(release.path.iterdir())}
+    certificate = files.pop(CERTIFICATE)
     canaries = clinic.canaries(made_up)
     return {
         "seed": seed,
@@ -51,7 +53,7 @@ def one(seed: int, folder: Path, lm: Any, embedder: Any) -> dict[str, Any]:
             )
             for d, f in clinic.FACTS.items()
         ),
-        "canaries_found": canaries_found(files, canaries),
+        "canaries_found": canaries_in(files.values(), [certificate], canaries),
         "canaries": len(canaries),
         "texts": texts,
         "answers": answers,

@@ -17,11 +17,12 @@ from stillroom.cli.progress import showing
 from stillroom.distil import run
 from stillroom.distil.plan import plan as make
 from stillroom.errors import LeakFound
-from stillroom.evals.facts import canaries_found, names
+from stillroom.evals.facts import canaries_in, names
 from stillroom.loading import EMBEDDER, LM, load_embedder, load_lm
 from stillroom.privacy.ledger import Ledger
 from stillroom.rag import Rag
 from stillroom.release.folder import Release
+from stillroom.release.schema import CERTIFICATE
 from stillroom.release.verify import verify
 from stillroom.testing import clinic
 
@@ -90,7 +91,9 @@ def demo(
 
     console.print("\n[bold]5. Checking[/bold]")
     canaries = clinic.canaries(made_up)
-    found = canaries_found([path.read_text(encoding="utf-8") for path in sorted(out.iterdir())], canaries)
+    files = {path.name: path.read_text(encoding="utf-8") for path in sorted(out.iterdir())}
+    certificate = files.pop(CERTIFICATE)
+    found = canaries_in(files.values(), [certificate], canaries)
     console.print(f"   {found} of {len(canaries)} names, phone numbers and record numbers stand in the release")
     verify(out)
     console.print("   the certificate's arithmetic and bytes hold")

@@ -32,7 +32,9 @@ def together(
     least = least_count(plan.sigma, len(words))
     order = np.lexsort((np.arange(len(words)), -noisy))[: plan.published]
     return tuple(
-        Word(word=words[i].word, count=float(noisy[i]), listed=words[i].listed) for i in order if noisy[i] > least
+        Word(word=words[i].word, count=round(float(noisy[i]), 1), listed=words[i].listed)
+        for i in order
+        if noisy[i] > least
     )
 
 

@@ -41,8 +41,11 @@ def released_words(
         sigma=plan.sigma,
         threshold=plan.threshold,
     )
-    found = [Word(word=known.words[i], count=float(counts[i]), listed=True) for i in _largest(counts, plan.released)]
-    found += [Word(word=word, count=float(count), listed=False) for word, count in above.items()]
+    found = [
+        Word(word=known.words[i], count=round(float(counts[i]), 1), listed=True)
+        for i in _largest(counts, plan.released)
+    ]
+    found += [Word(word=word, count=round(float(count), 1), listed=False) for word, count in above.items()]
     found.sort(key=lambda w: (-w.count, w.word))
     return tuple(w for w in found[: plan.released] if w.count >= plan.least_count)
 

@@ -158,6 +158,9 @@ class Synthesis:
             table = self._table(public, prefix, spelling)
             tokens = self._candidates(table[0], prefix, slot, spelling)
             begins = spelling.first_tokens()
+            if not prefix.said and self._released_only(prefix, slot, spelling.first_tokens(prefix.spoken)):
+                # Which released word begins a value is for the documents to say; the public row would copy its first.
+                return {"tokens": [*tokens], "prior": [0] * len(tokens)}
             lifted = [token in begins for token in tokens]
             prior = prior_on_grid(table[0, list(tokens)], text.floor, text.clip, text.levels, text.lift or 0.0, lifted)
             return {"tokens": [*tokens], "prior": [int(p) for p in prior]}

@@ -136,7 +136,9 @@ def noisy_sizes(members: Sequence[Sequence[Member]], plan: TopicPlan, noise: Noi
     if plan.size_sigma is None:
         return None
     counts = np.array([len(m) for m in members], dtype=np.float64)
-    return [float(n) for n in noise.gaussian(counts, sensitivity=math.sqrt(plan.per_unit), sigma=plan.size_sigma)]
+    return [
+        round(float(n), 1) for n in noise.gaussian(counts, sensitivity=math.sqrt(plan.per_unit), sigma=plan.size_sigma)
+    ]
 
 
 def keep(

@@ -187,6 +187,20 @@ def canaries_found(texts: Iterable[str], canaries: Iterable[str]) -> int:
     return len(found)
 
 
+def canaries_in(texts: Iterable[str], records: Iterable[str], canaries: Sequence[str]) -> int:
+    """Return how many different canaries stand in a release.
+
+    Args:
+        texts: what was drawn or counted: searched as `canaries_found` does, however spelt.
+        records: certificates: searched to the letter, as their hashes and parameters are long runs of digits in which
+            any six digits turn up by chance.
+    """
+    certified = list(records)
+    found = canaries_found(texts, canaries)
+    exact = sum(any(canary in record for record in certified) for canary in dict.fromkeys(canaries))
+    return found + exact
+
+
 def _digits(text: str) -> str:
     return "".join(each for each in unicodedata.normalize("NFKC", text) if each.isdecimal())
 
