@@ -45,7 +45,9 @@ def released_words(
         Word(word=known.words[i], count=round(float(counts[i]), 1), listed=True)
         for i in _largest(counts, plan.released)
     ]
-    found += [Word(word=word, count=round(float(count), 1), listed=False) for word, count in above.items()]
+    unlisted_ = [Word(word=word, count=round(float(count), 1), listed=False) for word, count in above.items()]
+    # A count that rounds down to the threshold would look as if it had never passed it.
+    found += [word for word in unlisted_ if plan.threshold is not None and word.count > plan.threshold]
     found.sort(key=lambda w: (-w.count, w.word))
     return tuple(w for w in found[: plan.released] if w.count >= plan.least_count)
 

@@ -229,7 +229,10 @@ def _texts(release: Release) -> Iterator[str]:
     if len(places) != wanted:
         yield f"there are {len(places)} texts where topics and dropped texts leave {wanted}"
 
-    form = release.certificate.plan.text.form
+    plan = release.certificate.plan
+    if not plan.text.prose and any(text.prose for text in release.texts):
+        yield "a text is written out as prose, which the plan does not have"
+    form = plan.text.form
     labels = Counter(slot.label for slot in form.slots) if form else Counter[str]()
     wrong = sum(set(text.fields) != set(labels) for text in release.texts)
     if wrong:
