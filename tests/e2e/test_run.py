@@ -109,7 +109,7 @@ def test_a_second_release_pays_again_until_the_ledger_refuses(desk: Desk) -> Non
 def test_the_call_of_the_package_is_this_one(desk: Desk) -> None:
     source = stillroom.read(notes(desk.folder), unit="patient")
     with desk.ledger() as ledger:
-        made = stillroom.distil(source, plan(unit="patient"), ledger=ledger, lm=lm(), out=desk.out, noise=Rough())
+        made = stillroom.distil(source, plan(unit="patient"), ledger=ledger, lm=lm(), out=desk.out)
     assert made.certificate.plan.unit == "patient" and "'patient'" in made.certificate.meaning
     desk.spent_once()
 

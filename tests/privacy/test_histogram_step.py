@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,3 +165,18 @@ def test_the_check_catches_caps_for_each_document() -> None:
     many = [tuple(A_THOUSAND[i * K : (i + 1) * K]) for i in range(50)]  # one document each, of one unit
     with pytest.raises(AssertionError, match="keys"):
         moved(told([["fever"]]), told([["fever"], *many]))
+
+
+def test_no_unlisted_word_is_published_with_a_count_that_does_not_pass_the_threshold() -> None:
+    """Counts are rounded: one just above the threshold may come to lie below it, and `verify` would refuse it."""
+
+    class Fixed(NoNoise):
+        def histogram(self, listed: Any, unlisted: Any, **claim: Any) -> Any:
+            return np.zeros(len(listed)), {"zonkitis": 2.041, "snurflepox": 2.06, "blergon": 3.0}
+
+    kept = KeywordPlan(
+        extractor="fast", per_unit=4, sigma=0.4, threshold=2.04, released=9, word_list="stillroom-en-1",
+        least_count=0.5,
+    )  # fmt: skip
+    found = released_words([], kept, word_list(), Fixed())
+    assert [(word.word, word.count) for word in found] == [("blergon", 3.0), ("snurflepox", 2.1)]

@@ -62,9 +62,17 @@ def test_usual_names_of_the_text_field_are_found(tmp_path: Path, field: str) -> 
     assert document.text == "a"
 
 
-@pytest.mark.parametrize("row", [{"note": "a", "body": "b"}, {"story": "a"}])
-def test_an_unclear_text_field_is_asked_for_by_its_option(tmp_path: Path, row: dict[str, str]) -> None:
-    with pytest.raises(FieldMissing, match=r"line 1: no field 'text' .*(body, note|story).*--text-field"):
+@pytest.mark.parametrize(
+    "row, there", [({"note": "a", "body": "b"}, "body, note"), ({"story": "a", "id": "1"}, "id, story")]
+)
+def test_an_unclear_text_field_is_asked_for_by_its_option(tmp_path: Path, row: dict[str, str], there: str) -> None:
+    with pytest.raises(FieldMissing, match=rf"line 1: no field 'text' \(fields there: {there}\).*--text-field"):
+        read(jsonl(tmp_path / "a.jsonl", row))
+
+
+@pytest.mark.parametrize("row", [{"Brunhilde": "a"}, {"id": "1", "Brunhilde Zwickel": "a"}, {"id": "1", "4711": "a"}])
+def test_keys_that_look_like_no_fields_are_not_shown(tmp_path: Path, row: dict[str, str]) -> None:
+    with pytest.raises(FieldMissing, match="fields there: none"):
         read(jsonl(tmp_path / "a.jsonl", row))
 
 
@@ -191,7 +199,8 @@ def test_a_pdf_page_that_cannot_be_read_leaves_the_others(tmp_path: Path, monkey
         ("a.csv", f'text,n\na,1\n"{SECRET},2\nb,3\n', BadLine, "line 3: a quote is not closed"),
         ("a.csv", "text,text\na,b\n", BadLine, "same name"),
         ("a.csv", f"{SECRET} was ill.,7\nShe left.,8\n", FieldMissing, "fields there: none"),
-        ("a.jsonl", f'{{"text": "x"}}\n{{"story": "{SECRET}"}}', FieldMissing, "line 2: .*fields there: story"),
+        ("a.jsonl", f'{{"text": "x"}}\n{{"story": "{SECRET}"}}', FieldMissing, "line 2: .*fields there: none"),
+        ("a.jsonl", f'{{"text": "x"}}\n{{"id": 1, "story": "{SECRET}"}}', FieldMissing, "line 2: .*there: id, story"),
     ],
 )
 def test_a_file_that_is_wrong_is_named_with_its_line_and_never_quoted(

@@ -312,7 +312,7 @@ def test_where_no_released_word_is_left_a_list_is_free_to_say_others() -> None:
     assert len(list_offers(text)[0][1]) > 1
 
 
-def test_a_row_that_wants_what_is_not_offered_abstains_but_not_in_a_list_of_released_words() -> None:
+def test_a_row_that_wants_what_is_not_offered_abstains_but_not_where_only_released_words_are() -> None:
     class Wants(ToyLM):
         """Wants a word that the public row never offers, whatever it reads, before all others."""
 
@@ -324,8 +324,23 @@ def test_a_row_that_wants_what_is_not_offered_abstains_but_not_in_a_list_of_rele
     lm = Wants(letters="abcdefghijklmnopqrstuvwxyz,")
     for abstain in (True, False):
         text = Text(LISTED.model_copy(update={"text": LISTED.text.model_copy(update={"abstain": abstain, "top_k": 3})}),
-                    lm=lm)  # fmt: skip
+                    lm=lm, words=LOWER)  # fmt: skip
         heard = {key: bool((told - np.array(offer["prior"])).any()) for key, told, offer in
                  zip(text.draw_keys(), text.noise.told, text.offered(), strict=True)}  # fmt: skip
-        assert heard["text/zonkitis/0/0/0"] is not abstain
-        assert heard["text/zonkitis/0/2/0"]
+        assert heard["text/zonkitis/0/0/1"] is not abstain
+        assert heard["text/zonkitis/0/0/0"] and heard["text/zonkitis/0/2/0"]
+
+
+def test_a_value_begins_with_a_released_word_that_the_documents_choose_alone() -> None:
+    text = Text(LISTED, lm=Commas(), words=LOWER)
+    spoken: set[str] = set()
+    for number, value in enumerate(text.said):
+        offer = json.loads(text.book.committed[f"text/zonkitis/0/{number}/0/offered"])
+        left = [word for word in LOWER if word not in spoken]
+        begun = {f" {form}" for word in left for form in (word, word.capitalize())}
+        assert {text.lm.decode([t]) for t in offer["tokens"]} == begun
+        assert set(offer["prior"]) == {0}
+        spoken |= set(words_of(value))
+    free = Text(plan({"form": LISTS, "draws": LISTS.draws, "lift": 0.3, "lists": "free"}), lm=Commas(), words=LOWER)
+    (first,) = (o for k, o in zip(free.draw_keys(), free.offered(), strict=True) if k == "text/zonkitis/0/0/0")
+    assert len(set(first["prior"])) > 1 and {free.lm.decode([t]) for t in first["tokens"]} - begun

@@ -208,7 +208,7 @@ FREE = {
         plan.cut.keep plan.cut.steps plan.cokeywords.published
         plan.text.candidates plan.text.top_k plan.text.floor plan.text.completion plan.text.document_tokens
         plan.text.votes plan.text.form plan.text.form.name plan.text.form.about plan.text.form.slots
-        plan.text.form.slots.hint plan.text.form.slots.list plan.text.abstain plan.topics.order plan.text.prose
+        plan.text.form.slots.hint plan.text.form.slots.list plan.text.abstain plan.text.prose
     """,
     TOPICS: """
         words words.word words.count words.listed left_out left_out.word left_out.reason
@@ -377,21 +377,37 @@ class Line:
     run: str
     events: tuple[dict[str, Any], ...]
     hash: str
+    kind: str = "reserve"
+    purpose: str = ""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the ledger of `tests.releases` was opened with."""
+
+    population: str = "clinic"
+    epsilon: float = 10
+    delta: float = 1e-6
 
 
 class Book:
     """A ledger that says what it is told."""
 
-    def __init__(self, *lines: Line) -> None:
-        self._lines = lines
+    def __init__(self, *lines: Line, terms: Terms = Terms(), certificate: str = "") -> None:
+        self._lines, self._terms = lines, terms
+        self._last = Line("run-5f2c", (), "ff" * 32, "complete", f"certificate sha256:{certificate}")
 
     def history(self) -> tuple[Line, ...]:
-        return (Line("", (), "00" * 32), *self._lines, Line("run-5f2c", (), "ff" * 32))
+        return (Line("", (), "00" * 32), *self._lines, self._last)
+
+    def state(self) -> Terms:
+        return self._terms
 
 
 def test_the_ledger_tells_a_run_that_it_never_paid(release: Path) -> None:
-    events = verify(release).certificate.events
-    report = verify(release, ledger=Book(Line("run-5f2c", events, "cd" * 32)))
+    events, sealed = verify(release).certificate.events, verify(release).certificate.files[CERTIFICATE]
+    paid = Line("run-5f2c", events, "cd" * 32)
+    report = verify(release, ledger=Book(paid, certificate=sealed))
     assert any("ledger holds this run" in line for line in report.checked)
     assert not any("--ledger" in line for line in report.cannot_prove)
     for book, reason in (
@@ -399,6 +415,11 @@ def test_the_ledger_tells_a_run_that_it_never_paid(release: Path) -> None:
         (Book(Line("other", events, "cd" * 32)), "spent nothing"),
         (Book(Line("run-5f2c", events[1:], "cd" * 32)), "other events"),
         (Book(Line("run-5f2c", events, "ab" * 32)), "head at the reservation"),
+        (Book(paid, certificate="ab" * 32), "another certificate, or has not completed it"),
+        (Book(paid), "another certificate, or has not completed it"),
+        (Book(paid, certificate=sealed, terms=Terms(population="other")), "another population"),
+        (Book(paid, certificate=sealed, terms=Terms(epsilon=20)), "another population, ε or δ"),
+        (Book(paid, certificate=sealed, terms=Terms(delta=1e-5)), "another population, ε or δ"),
     ):
         with pytest.raises(CertificateMismatch, match=reason):
             verify(release, ledger=book)
