@@ -77,7 +77,7 @@ def demo(
     for disease in list(clinic.FACTS)[:3]:
         question = f"Which treatment helps {disease}?"
         answer = rag.ask(question)
-        right = "right" if names(answer.text, clinic.FACTS[disease].treatment) else "not right"
+        right = _judged(answer.text, disease, release)
         console.print(
             f"   {question}\n   → {escape(answer.text)}  ({right}; from {', '.join(answer.citations) or 'nothing'})"
         )
@@ -97,8 +97,11 @@ def demo(
     console.print(f"   {found} of {len(canaries)} names, phone numbers and record numbers stand in the release")
     verify(out)
     console.print("   the certificate's arithmetic and bytes hold")
-    topics = _right(release)
-    console.print(f"   right treatment released for {topics} of {len(clinic.FACTS)} diseases")
+    topics, placed = _right(release), sum(_placed(release, disease) for disease in clinic.FACTS)
+    of = len(clinic.FACTS)
+    console.print(
+        f"   right treatment released for {topics} of {of} diseases, each on its own line for {placed} of {of}"
+    )
     console.print(f"\n[bold]What it means[/bold]: {release.certificate.meaning}")
     console.print(f"\nAsk more: stillroom ask {out} 'Which treatment helps {list(clinic.FACTS)[3]}?'")
     if found:
@@ -111,6 +114,21 @@ def _right(release: Release) -> int:
         any(names(text.text, disease) and names(text.text, fact.treatment) for text in release.texts)
         for disease, fact in clinic.FACTS.items()
     )
+
+
+def _placed(release: Release, disease: str) -> bool:
+    """Say whether a released form has the disease on its line and the treatment on its own."""
+    treatment = clinic.FACTS[disease].treatment
+    return any(
+        names(text.fields.get("Diagnosis", ""), disease) and names(text.fields.get("Treatment", ""), treatment)
+        for text in release.texts
+    )
+
+
+def _judged(answer: str, disease: str, release: Release) -> str:
+    if not names(answer, clinic.FACTS[disease].treatment):
+        return "not right"
+    return "right" if _placed(release, disease) else "names it, but the release mixes up disease and treatment"
 
 
 def _clear(folder: Path) -> None:
