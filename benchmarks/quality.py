@@ -93,9 +93,14 @@ class Suite:
             "in_place": in_place(release.texts, facts),
             "dropped": release.statistics.dropped, "seconds": round(seconds), "sample": texts[:12],
         }  # fmt: skip
-        if read:
+        self._keep(result)
+        if read:  # takes long, so the facts are kept first
             told = readable(texts, self.lm)
-            result |= {"readable": told.share, "readable_varied": told.share_varied}
+            shares_read = {"readable": told.share, "readable_varied": told.share_varied}
+            self._keep({"suite": self.name, "label": label, "repetition": repetition} | shares_read)
+
+    def _keep(self, result: Mapping[str, Any]) -> None:
+        """Append a result, and print it without its texts."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
         with self.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False) + "\n")
