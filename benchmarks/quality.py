@@ -48,7 +48,7 @@ class Remembering(HuggingFaceLM):
         for prompt, row in zip(new, fresh.rows, strict=False):
             self._read[prompt, body_tokens] = row
         rows = [self._read[p, body_tokens] for p in prompts]
-        return HuggingFaceReadings(fresh.prefix, fresh.memory, rows, fresh.longest, fresh.public)
+        return HuggingFaceReadings(fresh.prefix, fresh.memory, rows, fresh.public)
 
 
 def collection(rows: Sequence[Mapping[str, Any]]) -> Documents:
@@ -67,6 +67,24 @@ def in_place(texts: Sequence[Text], facts: Facts) -> float:
     return sum(right) / len(right)
 
 
+class Stages:
+    """Says when a stage begins, how long the one before took, and how many draws were made, as lines."""
+
+    def __init__(self, label: str) -> None:
+        self.label, self.start, self.done, self.total = label, time.monotonic(), 0, 0
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Print where the run is."""
+        self.done, self.total = 0, total or 0
+        print(f"[{time.monotonic() - self.start:6.0f} s] {self.label}: {name} {total or ''}", flush=True)
+
+    def advance(self, n: int = 1) -> None:
+        """Print every tenth of what there is to do."""
+        before, self.done = self.done, self.done + n
+        if self.total and before * 10 // self.total != self.done * 10 // self.total:
+            print(f"[{time.monotonic() - self.start:6.0f} s]   {self.done} of {self.total}", flush=True)
+
+
 class Suite:
     """Runs settings on collections and keeps what came out."""
 
@@ -80,7 +98,8 @@ class Suite:
         embedder = load_embedder("minilm") if preset.cut else "minilm"
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            release = rehearse(collection(rows), made, lm=self.lm, embedder=embedder, out=Path(folder) / "r")
+            release = rehearse(collection(rows), made, lm=self.lm, embedder=embedder, out=Path(folder) / "r",
+                               progress=Stages(f"{label}, {repetition}"))  # fmt: skip
         seconds = time.monotonic() - start
         texts = [text.text for text in release.texts]
         found = shares(facts, texts)
@@ -125,47 +144,51 @@ PARTS = (
 def main() -> None:
     """Run one suite."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("suite", choices=["default", "strict", "loose", "paper", "parts", "qwen"])
+    parser.add_argument("suites", nargs="+", choices=["default", "strict", "loose", "paper", "parts", "qwen"])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/quality.jsonl"))
     parser.add_argument("--notes", type=Path, default=None)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--per-topic", type=int, default=80)
     parser.add_argument("--clusters", type=int, default=12, help="R of the paper's method, which is slow here")
     options = parser.parse_args()
-    name = "qwen2.5-coder-0.5b" if options.suite == "qwen" else "smollm2"
+    name = "qwen2.5-coder-0.5b" if "qwen" in options.suites else "smollm2"
     lm = Remembering(resolve(name, default_cache(os.environ), kind="lm"), name=name, memory=12 * 2**30)
-    suite = Suite(options.suite, lm, options.out)
-    every = options.per_topic if options.suite != "strict" else None
+    for each in options.suites:
+        run(each, Suite(each, lm, options.out), options)
+
+
+def run(name: str, suite: Suite, options: argparse.Namespace) -> None:
+    """Run one suite."""
+    every = options.per_topic if name != "strict" else None
     llm, llm_facts = load_llm_notes(options.notes, 5, every)
     own, own_facts = pattern_notes(every or 150)
     rows, facts = [*llm, *own], {**llm_facts, **own_facts}
-    form, default = "clinic", PRESETS["default"]
-    if options.suite in ("default", "qwen"):
-        for n in range(1, options.repetitions + 1):
+    form, default, repetitions = "clinic", PRESETS["default"], range(1, options.repetitions + 1)
+    if name in ("default", "qwen"):
+        for n in repetitions:
             suite.run("stillroom", rows, facts, default, epsilon=10, delta=1e-6, form=form, repetition=n, read=n == 1)
-    elif options.suite == "loose":
-        for n in range(1, options.repetitions + 1):
+    elif name == "loose":
+        for n in repetitions:
             suite.run("stillroom", rows, facts, default, epsilon=10, delta=1e-3, form=form, repetition=n)
-    elif options.suite == "strict":
-        for n in range(1, options.repetitions + 1):
+    elif name == "strict":
+        for n in repetitions:
             suite.run("stillroom, all notes", rows, facts, default, epsilon=3, delta=1e-6, form=form, repetition=n)
-    elif options.suite == "paper":
+    elif name == "paper":
         # As published but for R (500 clusters of 70 draws take hours on a CPU), the fast extractor, which finds names
         # more often than this small model, and the self-filter, which with this small model drops everything.
         paper = replace(
             PRESETS["paper-medical"], released=options.clusters, extractor="fast", selffilter="off", name="paper-scaled"
         )
-        for n in range(1, options.repetitions + 1):
-            for delta in (1e-3, 1e-6):
-                suite.run("paper", rows, facts, paper, epsilon=10, delta=delta, repetition=n, read=n == 1)
+        for n in repetitions:
+            for epsilon, delta in ((10, 1e-3), (10, 1e-6), (3, 1e-6)):
+                suite.run("paper", rows, facts, paper, epsilon=epsilon, delta=delta, repetition=n, read=n == 1)
     else:
-        own_rows, own_only = own, own_facts
-        suite.run("all parts", own_rows, own_only, default, epsilon=10, delta=1e-6, form=form)
+        suite.run("all parts", own, own_facts, default, epsilon=10, delta=1e-6, form=form)
         for per_unit in (2, 3):
-            suite.run(f"L = {per_unit}", own_rows, own_only, default, epsilon=10, delta=1e-6, form=form,
+            suite.run(f"L = {per_unit}", own, own_facts, default, epsilon=10, delta=1e-6, form=form,
                       topics_per_unit=per_unit)  # fmt: skip
         for part in PARTS:
-            suite.run(f"without {part}", own_rows, own_only, default, epsilon=10, delta=1e-6, form=form,
+            suite.run(f"without {part}", own, own_facts, default, epsilon=10, delta=1e-6, form=form,
                       without=(part,))  # fmt: skip
 
 

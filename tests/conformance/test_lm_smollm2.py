@@ -21,7 +21,7 @@ pytestmark = pytest.mark.model
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from stillroom.lm import huggingface  # noqa: E402
+from stillroom.lm import huggingface, pool  # noqa: E402
 from stillroom.lm.huggingface import HuggingFaceLM, HuggingFaceReadings  # noqa: E402
 from stillroom.models import default_cache, resolve  # noqa: E402
 
@@ -46,6 +46,7 @@ def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(huggingface, "READ_ROWS", 2)
         patch.setattr(huggingface, "STEP_ROWS", 4)
+        patch.setattr(pool, "HEAD_ROWS", 4)
         yield
 
 

@@ -190,10 +190,10 @@ def rows_abstain_by_what_others_want(patch: pytest.MonkeyPatch) -> None:
 
 
 def candidates_of_private_rows(patch: pytest.MonkeyPatch) -> None:
-    right = Synthesis.values
+    right = Synthesis.going
     patch.setattr(
         Synthesis,
-        "values",
+        "going",
         lambda self, key, private, public, spelling, progress: right(
             self, key, private, private if private.rows else public, spelling, progress
         ),

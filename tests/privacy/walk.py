@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stillroom.distil import steps
-from stillroom.distil.synthesise import Synthesis
+from stillroom.distil import texts
+from stillroom.distil.synthesise import Going, Synthesis
 from stillroom.distil.vocabulary import Spelling
 from stillroom.documents import Document
 from stillroom.lm.base import LanguageModel, Session
@@ -67,19 +67,20 @@ class Tree:
 
 
 class Walker(Synthesis):
-    """Stands in for `Synthesis` in the steps: walks every path of its own `values` instead of drawing one."""
+    """Stands in for `Synthesis` in the steps: walks every path of its kind's `values` instead of drawing one."""
 
     trees: dict[str, Tree]
     kind: type[Synthesis] = Synthesis
 
-    def values(
+    def going(
         self,
         key: str,
         private: Session,
         public: Session | None,
         spelling: Spelling,
         progress: Callable[[int], None] = lambda n: None,
-    ) -> list[list[int]]:
+    ) -> Going:
+        yield from ()
         tree = self.trees.setdefault(key, Tree())
         todo: list[tuple[Path_, Mapping[str, str]]] = [((), {})]
         while todo:
@@ -125,7 +126,7 @@ def walk(
     committed["sizes"] = json.dumps(sizes)
     walker = type("Here", (Walker,), {"trees": {}, "kind": kind})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "Synthesis", walker)
+        patch.setattr(texts, "Synthesis", walker)
         run(documents, record, folder, noise=Shown(NoNoise()), lm=lm, book=Book(committed))
     trees: dict[str, Tree] = walker.trees  # type: ignore[attr-defined]
     return trees

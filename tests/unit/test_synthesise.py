@@ -138,11 +138,13 @@ def test_candidates_and_prior_are_committed_before_private_scores_are_asked_for(
         end = text.log.index(("journal", key))
         offer = text.log.index(("journal", f"{key}/offered"))
         between = text.log[offer + 1 : end]
-        assert between == [("private", "asked"), ("noise", "asked")]
+        assert between[-1] == ("noise", "asked")
+        assert set(between[:-1]) == {("private", "asked")}
         before = text.log[:offer]
         since = max((i for i, (who, _) in enumerate(before) if who == "journal"), default=-1)
         assert ("private", "asked") not in before[since + 1 :]
-        assert ("public", "asked") in before[since + 1 :]
+        flat = set(json.loads(text.book.committed[f"{key}/offered"])["prior"]) == {0}  # where documents alone say
+        assert flat or ("public", "asked") in before[since + 1 :]
 
 
 def test_a_draw_is_committed_before_anybody_is_told_and_both_sessions_hear_the_same() -> None:

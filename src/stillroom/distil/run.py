@@ -22,7 +22,8 @@ from stillroom import readers
 from stillroom.distil import forms, prompts, selffilter
 from stillroom.distil.keywords import Extractor, FastExtractor, LMExtractor
 from stillroom.distil.plan import Plan
-from stillroom.distil.steps import Progress, Silent, Tools, distil
+from stillroom.distil.steps import distil
+from stillroom.distil.tools import Progress, Silent, Tools
 from stillroom.documents import Collection
 from stillroom.embed.base import Embedder
 from stillroom.errors import BadOption, DiskFull, FileMissing, RowsNotIndependent

@@ -7,67 +7,24 @@ and committed draws alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 from stillroom.distil.cokeywords import together
 from stillroom.distil.cut import noisy_mean, noisy_threshold, similarities
 from stillroom.distil.histogram import released_words
-from stillroom.distil.keywords import Extractor
-from stillroom.distil.prompts import document_prompt, prose_prompt, public_prompt
+from stillroom.distil.prompts import prose_prompt
 from stillroom.distil.selffilter import useful
-from stillroom.distil.synthesise import Draws, Synthesis
+from stillroom.distil.texts import write_texts
+from stillroom.distil.tools import Tools, Units
 from stillroom.distil.topics import Group, Matcher, Member, Sized, assign, groups_of, keep, noisy_sizes, part_of
-from stillroom.distil.values import fields_of, free_text, grounded, text_of
-from stillroom.distil.vocabulary import Spelling
-from stillroom.documents import Document, Unit
-from stillroom.embed.base import Embedder
+from stillroom.distil.values import grounded
 from stillroom.lexicon import word_list
-from stillroom.lm.base import LanguageModel, Readings
-from stillroom.privacy.noise import Noise
-from stillroom.release.folder import text_id
+from stillroom.lm.base import LanguageModel
 from stillroom.release.schema import LeftOut, PlanRecord, Statistics, Text, Topic, Word
 from stillroom.text import normalise
 
 BATCH, PROSE_TOKENS = 256, 80
-
-
-class Units(Protocol):
-    """A collection by units, in an order that no unit's neighbour can change: `readers.spool.Spool`."""
-
-    def units(self) -> Iterator[Unit]: ...
-    def documents_of(self, unit_id: str) -> tuple[Document, ...]: ...
-
-
-class Progress(Protocol):
-    """Told public totals only (rule 10)."""
-
-    def stage(self, name: str, total: int | None) -> None: ...
-    def advance(self, n: int = 1) -> None: ...
-
-
-class Silent:
-    """Progress that says nothing."""
-
-    def stage(self, name: str, total: int | None) -> None:
-        return None
-
-    def advance(self, n: int = 1) -> None:
-        return None
-
-
-@dataclass(frozen=True)
-class Tools:
-    """What the steps work with. The embedder is needed for the cut alone."""
-
-    lm: LanguageModel
-    extractor: Extractor
-    noise: Noise
-    journal: Draws
-    embedder: Embedder | None = None
-    progress: Progress = field(default_factory=Silent)
 
 
 @dataclass(frozen=True)
@@ -83,7 +40,7 @@ def distil(units: Units, plan: PlanRecord, tools: Tools) -> Outcome:
     topics, members, small = _topics(units, plan, tools, words, groups)
     topics, members, shown, silent = _together(plan, tools, words, topics, members)
     rows = _rows(units, plan, tools, topics, members)
-    texts = _texts(units, plan, tools, topics, shown, rows)
+    texts = write_texts(units, plan, tools, topics, shown, rows)
     told = useful([text.text for text in texts], plan, tools.lm)
     kept = [good and _grounded(plan, text, topics, shown) for text, good in zip(texts, told, strict=True)]
     statistics = Statistics(
@@ -187,55 +144,6 @@ def _cut(units: Units, plan: PlanRecord, tools: Tools, topic: Sized, inside: Seq
     return [member for member, s in zip(inside, similar, strict=True) if s >= theta]
 
 
-def _texts(
-    units: Units,
-    plan: PlanRecord,
-    tools: Tools,
-    topics: Sequence[Sized],
-    shown: Sequence[tuple[Word, ...]],
-    rows: Sequence[Sequence[Sequence[tuple[str, int]]]],
-) -> list[Text]:
-    """Draw one text for every part of every topic; a part that is done is taken from the journal unread."""
-    synthesis = Synthesis(tools.lm, plan, tools.noise, tools.journal)
-    done = getattr(tools.journal, "has", lambda key: False)
-    wanted: dict[tuple[str, int], int] = {}
-    for topic, parts in zip(topics, rows, strict=True):
-        for part, chosen in enumerate(parts):
-            if not done(f"text/{topic.group.name}/{part}/done"):
-                for row in chosen:
-                    wanted.setdefault(row, len(wanted))
-    readings = _read(units, plan, tools, list(wanted))
-    total = sum(t.parts for t in topics) * plan.text.draws
-    tools.progress.stage("texts", total)
-    known = word_list(plan.keywords.word_list)
-    texts = []
-    for topic, parts, with_it in zip(topics, rows, shown, strict=True):
-        words = list(dict.fromkeys([*topic.group.words, *(w.word for w in with_it)]))
-        spelling = Spelling(tools.lm, words, known)
-        for part, chosen in enumerate(parts):
-            key = f"text/{topic.group.name}/{part}"
-            if done(f"{key}/done"):
-                values = tools.journal.draw(f"{key}/done", list)
-                tools.progress.advance(plan.text.draws)
-            else:
-                private = tools.lm.open(readings, [wanted[row] for row in chosen])
-                public = None
-                if plan.text.candidates == "public":
-                    prompt = public_prompt(plan, words)
-                    public = tools.lm.open(tools.lm.read([prompt], 4 * plan.text.document_tokens), public=True)
-                drawn = synthesis.values(key, private, public, spelling, tools.progress.advance)
-                values = tools.journal.draw(f"{key}/done", partial(list, drawn))
-            texts.append(_text(plan, tools.lm, spelling, topic, part, values))
-    return texts
-
-
-def _read(units: Units, plan: PlanRecord, tools: Tools, rows: Sequence[tuple[str, int]]) -> Readings:
-    """Read every document that votes somewhere once, in the order of first use."""
-    tools.progress.stage("reading", None)
-    prompts = [document_prompt(plan, units.documents_of(unit)[number].text) for unit, number in rows]
-    return tools.lm.read(prompts, plan.text.document_tokens)
-
-
 def _prose(plan: PlanRecord, lm: LanguageModel, texts: list[Text]) -> list[Text]:
     """Return the texts with their forms written out as prose, where the plan says so: from released text alone."""
     form = plan.text.form
@@ -252,15 +160,3 @@ def _grounded(plan: PlanRecord, text: Text, topics: Sequence[Sized], shown: Sequ
         return True
     at = next(i for i, topic in enumerate(topics) if topic.group.name == text.topic)
     return grounded(plan.text.form, text.fields, {w.word for w in shown[at]} | set(topics[at].group.words))
-
-
-def _text(
-    plan: PlanRecord, lm: LanguageModel, spelling: Spelling, topic: Sized, part: int, values: list[list[int]]
-) -> Text:
-    form = plan.text.form
-    topic_name, number = topic.group.name, part + 1
-    name = text_id(topic_name, number)
-    if form is None:
-        return Text(id=name, topic=topic_name, part=number, text=free_text(lm, values[0]))
-    fields = fields_of(form, lm, spelling, values)
-    return Text(id=name, topic=topic_name, part=number, text=text_of(form, fields), fields=fields)

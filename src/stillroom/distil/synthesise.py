@@ -7,7 +7,7 @@ before it is pushed (rules 5 and 22). T draws are charged whether or not they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +21,9 @@ from stillroom.privacy.noise import Noise
 from stillroom.release.costs import vote_scale
 from stillroom.release.schema import Form, PlanRecord, Slot
 from stillroom.text import words as words_of
+
+Going = Generator[None, None, list[list[int]]]
+"""A text on its way: it pauses after every push, and returns the tokens of its values."""
 
 
 class Draws(Protocol):
@@ -64,7 +67,18 @@ class Synthesis:
         spelling: Spelling,
         progress: Callable[[int], None] = lambda n: None,
     ) -> list[list[int]]:
-        """Return the drawn tokens: of each slot of the form, or of the one free text.
+        """Return the drawn tokens: of each slot of the form, or of the one free text. See `going`."""
+        return finished(self.going(key, private, public, spelling, progress))
+
+    def going(
+        self,
+        key: str,
+        private: Session,
+        public: Session | None,
+        spelling: Spelling,
+        progress: Callable[[int], None] = lambda n: None,
+    ) -> Going:
+        """Draw a text, pausing after every push so that many texts may share the model's passes; return its values.
 
         Args:
             key: names the text in the journal.
@@ -77,10 +91,12 @@ class Synthesis:
         slots = form.slots if form else (Slot(label="text", draws=self.plan.text.draws),)
         said: list[list[int]] = []
         for number, slot in enumerate(slots):
-            value = self._value(f"{key}/{number}", slot, said, private, public, spelling, progress)
+            label = next_label(form, number) if form else ""
+            value = yield from self._value(f"{key}/{number}", slot, said, private, public, spelling, progress, label)
             said.append(value)
-            if form and (label := next_label(form, number)):
+            if label:
                 self._push(self.lm.encode(label), private, public)
+                yield
         return said
 
     def _value(
@@ -92,7 +108,8 @@ class Synthesis:
         public: Session | None,
         spelling: Spelling,
         progress: Callable[[int], None],
-    ) -> list[int]:
+        label: str,
+    ) -> Generator[None, None, list[int]]:
         said: list[int] = []
         spoken = frozenset(word for value in earlier for word in words_of(self.lm.decode(value)))
         starts = frozenset(value[0] for value in earlier if value)
@@ -107,7 +124,9 @@ class Synthesis:
             if self.plan.text.completion and (rest := spelling.ending([*said, token])):
                 chunk += rest
             said += chunk
-            self._push(chunk, private, public)
+            if label or n + 1 < slot.draws:  # after the last draw of all nobody asks
+                self._push(chunk, private, public)
+                yield
         return said
 
     def _push(self, tokens: Sequence[int], private: Session, public: Session | None) -> None:
@@ -129,11 +148,15 @@ class Synthesis:
                 else:
                     total = tally(one_sided(scores, text.levels))
             else:
-                table = self._table(private, prefix, spelling)
                 # Among released words a row chooses one of them; elsewhere it may want what is not offered.
-                wants = text.abstain and not self._released_only(prefix, slot, spelling.first_tokens(prefix.spoken))
-                top = table.max(axis=1, keepdims=True, initial=-np.inf) if wants else None
-                votes = one_sided(table[:, [*offered.tokens]], text.levels, top)
+                top = None
+                if text.abstain and not self._released_only(prefix, slot, spelling.first_tokens(prefix.spoken)):
+                    table = self._table(private, prefix, spelling)
+                    top = table.max(axis=1, keepdims=True, initial=-np.inf)
+                    shown = table[:, [*offered.tokens]]
+                else:
+                    shown = self._columns(private, offered.tokens, prefix, spelling)
+                votes = one_sided(shown, text.levels, top)
                 total = tally(votes) + np.array(offered.prior, dtype=np.int64)
             index = self.noise.noisy_max(total, range=float(text.levels), scale=vote_scale(self.plan), monotonic=True)
             return offered.tokens[index] if offered is not None else index
@@ -155,24 +178,29 @@ class Synthesis:
             return None
 
         def make() -> dict[str, list[int]]:
-            table = self._table(public, prefix, spelling)
-            tokens = self._candidates(table[0], prefix, slot, spelling)
+            tokens = self._narrow(prefix, slot, spelling)
             begins = spelling.first_tokens()
-            if not prefix.said and self._released_only(prefix, slot, spelling.first_tokens(prefix.spoken)):
+            if tokens is None:
+                row = self._table(public, prefix, spelling)[0]
+                tokens = self._wide(row, prefix, spelling)
+                scores = row[list(tokens)]
+            elif not prefix.said and self._released_only(prefix, slot, spelling.first_tokens(prefix.spoken)):
                 # Which released word begins a value is for the documents to say; the public row would copy its first.
                 return {"tokens": [*tokens], "prior": [0] * len(tokens)}
+            else:
+                scores = self._columns(public, tokens, prefix, spelling)[0]
             lifted = [token in begins for token in tokens]
-            prior = prior_on_grid(table[0, list(tokens)], text.floor, text.clip, text.levels, text.lift or 0.0, lifted)
+            prior = prior_on_grid(scores, text.floor, text.clip, text.levels, text.lift or 0.0, lifted)
             return {"tokens": [*tokens], "prior": [int(p) for p in prior]}
 
         kept = self.journal.draw(f"{key}/offered", make)
         return Candidates(tuple(kept["tokens"]), tuple(kept["prior"]))
 
-    def _candidates(self, scores: Scores, prefix: Prefix, slot: Slot, spelling: Spelling) -> tuple[int, ...]:
-        """Return the tokens offered next: a function of public scores, released words and the released prefix."""
-        text, said = self.plan.text, prefix.said
+    def _narrow(self, prefix: Prefix, slot: Slot, spelling: Spelling) -> tuple[int, ...] | None:
+        """Return the tokens offered next where they follow from released words and the released prefix alone."""
+        said = prefix.said
         following = spelling.following(said)
-        if text.completion and said and spelling.inside(said):
+        if self.plan.text.completion and said and spelling.inside(said):
             return tuple(sorted(following))
         begins = spelling.first_tokens(prefix.spoken)
         if self._released_only(prefix, slot, begins):
@@ -180,10 +208,15 @@ class Synthesis:
             between = not said or said[-1] == self.comma
             found = begins | following | (set() if between or not begins else {self.comma})
             return tuple(sorted(found or {self.stops.token}))
-        best = {t for t in topmost(scores, text.top_k) if scores[t] > -np.inf}
-        stop = {self.stops.token} if said else set()
+        return None
+
+    def _wide(self, scores: Scores, prefix: Prefix, spelling: Spelling) -> tuple[int, ...]:
+        """Return the tokens offered elsewhere: the best of the public row, and what released words offer."""
+        begins = spelling.first_tokens(prefix.spoken)
+        best = {t for t in topmost(scores, self.plan.text.top_k) if scores[t] > -np.inf}
+        stop = {self.stops.token} if prefix.said else set()
         barred = self._tokens.barred(prefix, begins)
-        found = ((best | begins | following) - barred - {self.stops.token}) | stop
+        found = ((best | begins | spelling.following(prefix.said)) - barred - {self.stops.token}) | stop
         return tuple(sorted(found or {self.stops.token}))  # with nothing to say a value ends, even an empty one
 
     def _table(self, session: Session, prefix: Prefix, spelling: Spelling) -> Scores:
@@ -191,14 +224,38 @@ class Synthesis:
 
         No value begins with a stop; later, the stop's score is the log-sum-exp over all of them.
         """
-        scores = session.scores()
-        stops, said = list(self.stops.all), prefix.said
-        barred = self._tokens.barred(prefix, spelling.first_tokens(prefix.spoken))
-        if said:
-            with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-                ends = np.logaddexp.reduce(scores[:, stops], axis=1)
-        scores[:, stops] = -np.inf
-        scores[:, sorted(barred)] = -np.inf
-        if said:
-            scores[:, self.stops.token] = ends
+        raw = session.scores()
+        scores = raw + self._bar(prefix, spelling)
+        if prefix.said:
+            scores[:, self.stops.token] = _end(raw[:, list(self.stops.all)])
         return scores
+
+    def _columns(self, session: Session, tokens: Sequence[int], prefix: Prefix, spelling: Spelling) -> Scores:
+        """Return these columns of `_table`, without the rest of them."""
+        scores = session.scores(tokens) + self._bar(prefix, spelling)[list(tokens)]
+        if prefix.said and self.stops.token in tokens:
+            scores[:, list(tokens).index(self.stops.token)] = _end(session.scores(self.stops.all))
+        return scores
+
+    def _bar(self, prefix: Prefix, spelling: Spelling) -> Scores:
+        """Return −∞ for all stops and for tokens that are barred here, 0 for the others."""
+        bar: Scores = np.zeros(self.lm.vocabulary_size, np.float32)
+        bar[[*self._tokens.barred(prefix, spelling.first_tokens(prefix.spoken))]] = -np.inf
+        bar[[*self.stops.all]] = -np.inf
+        return bar
+
+
+def _end(stops: Scores) -> Scores:
+    """Return each row's score of a stop: the log-sum-exp over all of them."""
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        ends: Scores = np.logaddexp.reduce(stops, axis=1)
+    return ends
+
+
+def finished(going: Going) -> list[list[int]]:
+    """Run a text to its end and return its values."""
+    while True:
+        try:
+            next(going)
+        except StopIteration as end:
+            return list(end.value)

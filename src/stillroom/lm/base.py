@@ -39,11 +39,23 @@ class Readings(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
+    def forget(self, rows: Sequence[int]) -> None:  # noqa: B027 - a hint, which a model may ignore
+        """Say that these rows are not opened again soon, so that their memory may go. They can be, all the same."""
+
 
 class Session(ABC):
-    """Rows that go on from their prompts in lock-step. A row never depends on the other rows."""
+    """Rows that go on from their prompts in lock-step. A row never depends on the other rows.
+
+    Attributes:
+        rows: how many.
+        ready: whether scores are there without another pass of the model; see `Pool`.
+    """
 
     rows: int
+
+    @property
+    def ready(self) -> bool:
+        return True
 
     @abstractmethod
     def scores(self, vocabulary: Sequence[int] | None = None) -> Scores:
@@ -52,6 +64,34 @@ class Session(ABC):
     @abstractmethod
     def push(self, tokens: Sequence[int]) -> None:
         """Append the same tokens to every row."""
+
+    def close(self) -> None:  # noqa: B027 - most sessions hold nothing that has to be given back
+        """Give back what the session holds; it is not used afterwards."""
+
+
+class Pool(ABC):
+    """Sessions on the same readings that may share passes of the model. What one of them scores depends on no other.
+
+    A session of a pool takes what is pushed at once, but may run it only with the next pass. Whoever drives many
+    sessions lets each go on while it is `ready`, then calls `step`.
+    """
+
+    @abstractmethod
+    def open(self, rows: Sequence[int] | None = None) -> Session:
+        """Return a session on all readings, or on the given rows of them. Zero rows are allowed."""
+
+    def step(self) -> None:  # noqa: B027 - nothing waits where sessions run what is pushed at once
+        """Run one pass for all sessions that wait for one."""
+
+
+class Apart(Pool):
+    """Sessions that share nothing: the pool of a model that has no better one."""
+
+    def __init__(self, lm: LanguageModel, readings: Readings, public: bool) -> None:
+        self.lm, self.readings, self.public = lm, readings, public
+
+    def open(self, rows: Sequence[int] | None = None) -> Session:
+        return self.lm.open(self.readings, rows, public=self.public)
 
 
 class LanguageModel(ABC):
@@ -103,6 +143,15 @@ class LanguageModel(ABC):
         the prompts are public may they follow them.
         """
         raise ModelUnfit(self.name, "next-token scores", "choose a local model")
+
+    def pool(self, readings: Readings, *, public: bool = False, size: int = 1) -> Pool:
+        """Return a pool of sessions on these readings.
+
+        Args:
+            public: as for `open`.
+            size: rows at a time at most, where that is public; ignored otherwise.
+        """
+        return Apart(self, readings, public)
 
     def rows_independent(self, body_tokens: int = 128) -> bool:
         """Say whether a row's scores are equal bit for bit whatever the other rows are, by trying it here.

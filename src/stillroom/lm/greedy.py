@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stillroom.lm.base import Prompt
+from stillroom.lm.pool import STEP_ROWS
 
 if TYPE_CHECKING:
     from stillroom.lm.huggingface import HuggingFaceLM
@@ -25,31 +26,29 @@ def generate(lm: HuggingFaceLM, prompts: Sequence[Prompt], max_tokens: int, stop
         groups[prompt.before, prompt.public].append(i)
     texts = [""] * len(prompts)
     for members in groups.values():
-        found = _group(lm, [prompts[i] for i in members], max_tokens, stop)
-        for i, text in zip(members, found, strict=True):
-            texts[i] = text
+        for first in range(0, len(members), STEP_ROWS):
+            chosen = members[first : first + STEP_ROWS]
+            found = _group(lm, [prompts[i] for i in chosen], max_tokens, stop)
+            for i, text in zip(chosen, found, strict=True):
+                texts[i] = text
     return texts
 
 
 def _group(lm: HuggingFaceLM, prompts: list[Prompt], max_tokens: int, stop: Sequence[str]) -> list[str]:
-    torch, public = lm.torch, prompts[0].public
+    public = prompts[0].public
     session = lm.open(lm.read(prompts, PUBLIC_BODY if public else PRIVATE_BODY), public=public)
-    texts: list[str] = []
-    for block in session.blocks:
-        said: list[list[int]] = [[] for _ in range(block.count)]
-        done = [False] * block.count
-        for step in range(max_tokens):
-            best = lm.head(block.hidden, None).argmax(axis=1)
-            for i in range(block.count):
-                if not done[i]:
-                    said[i].append(int(best[i]))
-                    ended = int(best[i]) in lm.stop_tokens
-                    done[i] = ended or any(s in lm.decode(said[i]) for s in stop)
-            if all(done) or step == max_tokens - 1:
-                break
-            block.push(torch.tensor(best, dtype=torch.long, device=lm.device)[:, None])
-        texts.extend(_cut(lm.decode([t for t in row if t not in lm.stop_tokens]), stop) for row in said)
-    return texts
+    said: list[list[int]] = [[] for _ in prompts]
+    done = [False] * len(prompts)
+    for step in range(max_tokens):
+        best = session.scores().argmax(axis=1)
+        for i, token in enumerate(best):
+            if not done[i]:
+                said[i].append(int(token))
+                done[i] = int(token) in lm.stop_tokens or any(s in lm.decode(said[i]) for s in stop)
+        if all(done) or step == max_tokens - 1:
+            break
+        session.push_each([int(token) for token in best])
+    return [_cut(lm.decode([t for t in row if t not in lm.stop_tokens]), stop) for row in said]
 
 
 def _cut(text: str, stop: Sequence[str]) -> str:

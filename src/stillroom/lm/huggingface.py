@@ -1,9 +1,8 @@
 """Any causal language model of Hugging Face transformers behind the seam.
 
-Reading runs in blocks of READ_ROWS rows of one length bucket, which follows from a row's own length; going on runs in
-blocks of STEP_ROWS rows that are all as long as the public cap on a document. Blocks are filled with dummy rows, so
-the shape of every pass over private rows is public and a row's numbers do not depend on the others;
-`rows_independent` tries that bit for bit.
+Reading runs in blocks of READ_ROWS rows of one length bucket, which follows from a row's own length; going on is the
+business of `pool`. Blocks are filled with dummy rows, so the shape of every pass over private rows is public and a
+row's numbers do not depend on the others; `rows_independent` tries that bit for bit.
 """
 
 from __future__ import annotations
@@ -16,21 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stillroom.errors import MissingExtra, ModelUnfit
-from stillroom.lm.base import LanguageModel, Prompt, Readings, Scores, Session
+from stillroom.lm.attention import visible
+from stillroom.lm.base import LanguageModel, Prompt, Readings, Scores
+from stillroom.lm.pool import STEP_ROWS, HuggingFacePool, HuggingFaceSession
 from stillroom.threads import wait_patiently
 
 READ_ROWS = 8
-STEP_ROWS = 64
-BUCKET = 16
-ROOM = 64
-"""Tokens for which a session allocates memory at a time."""
+READ_BUCKET = 16
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """One prompt as tokens: what follows the shared prefix, and its key/value memory once read."""
 
     tokens: tuple[int, ...]
@@ -41,76 +37,15 @@ class _Row:
 class HuggingFaceReadings(Readings):
     """Prompts with their key/value memory; past the memory cap only tokens are kept and read again when opened."""
 
-    def __init__(
-        self, prefix: tuple[int, ...], memory: Any, rows: list[_Row], longest: int, public: bool = False
-    ) -> None:
-        self.prefix, self.memory, self.rows, self.longest, self.public = prefix, memory, rows, longest, public
+    def __init__(self, prefix: tuple[int, ...], memory: Any, rows: list[Row], public: bool = False) -> None:
+        self.prefix, self.memory, self.rows, self.public = prefix, memory, rows, public
 
     def __len__(self) -> int:
         return len(self.rows)
 
-
-class _Block:
-    """Rows that run together: fixed in number, all as long as the public cap."""
-
-    def __init__(
-        self, lm: HuggingFaceLM, readings: HuggingFaceReadings, rows: Sequence[_Row], size: int, length: int
-    ) -> None:
-        torch = lm.torch
-        self.lm, self.count, self.size = lm, len(rows), size
-        prefix = len(readings.prefix)
-        self.start = prefix + length
-        self.pushed = 0
-        layers, _, heads, _, dim = readings.memory.shape
-        self.buffer = torch.zeros((layers, 2, size, heads, self.start + ROOM, dim), dtype=lm.dtype, device=lm.device)
-        self.mask = torch.zeros((size, self.start + ROOM), dtype=torch.long, device=lm.device)
-        self.positions = torch.full((size,), prefix, dtype=torch.long, device=lm.device)
-        self.hidden = torch.zeros((size, lm.width), dtype=lm.dtype, device=lm.device)
-        self.mask[:, :prefix] = 1
-        self.mask[:, self.start :] = 1
-        for layer in range(layers):
-            for part in range(2):
-                self.buffer[layer, part, :, :, :prefix] = readings.memory[layer, part]
-        for i, row in enumerate(rows):
-            n = len(row.tokens)
-            self.buffer[:, :, i, :, self.start - n : self.start] = row.keys
-            self.mask[i, self.start - n : self.start] = 1
-            self.positions[i] = prefix + n
-            self.hidden[i] = row.hidden
-
-    def push(self, tokens: Any) -> None:
-        """Append tokens of shape (n,) to every row, or of shape (size, n), one line for each."""
-        torch = self.lm.torch
-        ids = tokens if tokens.dim() == 2 else tokens.unsqueeze(0).expand(self.size, -1)
-        n = ids.shape[1]
-        used = self.start + self.pushed
-        while used + n > self.buffer.shape[-2]:
-            more = [*self.buffer.shape]
-            more[-2] = ROOM
-            self.buffer = torch.cat([self.buffer, torch.zeros(more, dtype=self.lm.dtype, device=self.lm.device)], -2)
-            ones = torch.ones((self.size, ROOM), dtype=torch.long, device=self.lm.device)
-            self.mask = torch.cat([self.mask, ones], -1)
-        positions = self.positions[:, None] + torch.arange(self.pushed, self.pushed + n, device=self.lm.device)
-        self.hidden = self.lm.forward(ids, self.buffer, used, self.mask[:, : used + n], positions)[:, -1]
-        self.pushed += n
-
-
-class HuggingFaceSession(Session):
-    def __init__(self, lm: HuggingFaceLM, blocks: list[_Block]) -> None:
-        self.lm, self.blocks = lm, blocks
-        self.rows = sum(block.count for block in blocks)
-
-    def scores(self, vocabulary: Sequence[int] | None = None) -> Scores:
-        if not self.blocks:
-            return np.zeros((0, self.lm.vocabulary_size if vocabulary is None else len(vocabulary)), np.float32)
-        return np.concatenate([self.lm.head(block.hidden, vocabulary)[: block.count] for block in self.blocks])
-
-    def push(self, tokens: Sequence[int]) -> None:
-        if len(tokens) == 0:
-            return
-        ids = self.lm.torch.tensor([*tokens], dtype=self.lm.torch.long, device=self.lm.device)
-        for block in self.blocks:
-            block.push(ids)
+    def forget(self, rows: Sequence[int]) -> None:
+        for i in rows:
+            self.rows[i] = Row(self.rows[i].tokens)
 
 
 class HuggingFaceLM(LanguageModel):
@@ -221,11 +156,10 @@ class HuggingFaceLM(LanguageModel):
             raise ValueError("prompts that are read together must share what stands before the body")
         prefix = tuple(pieces[0][0]) if pieces else tuple(self._pieces(Prompt(""))[0])
         memory = self._read_prefix(prefix)
-        longest = body_tokens + max((len(p[2]) for p in pieces), default=0)
-        rows = [_Row(tuple(body[:body_tokens] + suffix)) for _, body, suffix in pieces]
+        rows = [Row(tuple(body[:body_tokens] + suffix)) for _, body, suffix in pieces]
         public = bool(prompts) and all(prompt.public for prompt in prompts)
-        readings = HuggingFaceReadings(prefix, memory, rows, longest, public)
-        per_token = memory[..., 0, :].numel() * memory.element_size()
+        readings = HuggingFaceReadings(prefix, memory, rows, public)
+        per_token = memory[..., :1, :].numel() * memory.element_size() or 1
         room = self.memory
         keep = []
         for i, row in enumerate(rows):
@@ -240,71 +174,74 @@ class HuggingFaceLM(LanguageModel):
         torch, config = self.torch, self.model.config.get_text_config()
         heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        shape = (config.num_hidden_layers, 2, 1, heads, len(prefix), dim)
-        buffer = torch.zeros(shape, dtype=self.dtype, device=self.device)
-        if prefix:
-            ids = torch.tensor([prefix], dtype=torch.long, device=self.device)
-            places = torch.arange(len(prefix), device=self.device)[None]
-            self.forward(ids, buffer, 0, torch.ones_like(ids), places)
-        return buffer[:, :, 0]
+        empty = torch.zeros((config.num_hidden_layers, 2, heads, 0, dim), dtype=self.dtype, device=self.device)
+        if not prefix:
+            return empty
+        ids = torch.tensor([prefix], dtype=torch.long, device=self.device)
+        _, keys = self._fresh(ids, empty)
+        return keys[:, :, 0]
 
-    def _read_rows(self, readings: HuggingFaceReadings, rows: Sequence[_Row]) -> list[_Row]:
+    def _fresh(self, ids: Any, memory: Any) -> tuple[Any, Any]:
+        """Return states (rows, n, width) and memory (layers, 2, rows, heads, n, dim) of tokens behind a prefix."""
+        from stillroom.lm.memory import memory_of
+
+        torch, (rows, n) = self.torch, ids.shape
+        columns = torch.arange(n, device=self.device).repeat(rows, 1)
+        cache = memory_of(memory)
+        with torch.inference_mode():
+            mask = visible(torch, columns, n, self.dtype)
+            out = self.body(
+                input_ids=ids, attention_mask=mask, position_ids=columns + memory.shape[-2], cache=cache, use_cache=True
+            )
+            keys = torch.stack([torch.stack(layer.states) for layer in cache.layers])
+        return out.last_hidden_state, keys
+
+    def _read_rows(self, readings: HuggingFaceReadings, rows: Sequence[Row]) -> list[Row]:
         """Read rows in blocks of one bucket, each block filled up with dummy rows unless all of it is public."""
-        torch, prefix = self.torch, len(readings.prefix)
+        torch = self.torch
         size = min(READ_ROWS, max(1, len(rows))) if readings.public else READ_ROWS
         buckets: dict[int, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
-            buckets[-(-len(row.tokens) // BUCKET) * BUCKET].append(i)
+            buckets[max(1, -(-len(row.tokens) // READ_BUCKET)) * READ_BUCKET].append(i)
         done = list(rows)
-        layers, _, heads, _, dim = readings.memory.shape
         for length, members in sorted(buckets.items()):
             for first in range(0, len(members), size):
                 chosen = members[first : first + size]
-                shape = (layers, 2, size, heads, prefix + length, dim)
-                buffer = torch.zeros(shape, dtype=self.dtype, device=self.device)
-                for layer in range(layers):
-                    for part in range(2):
-                        buffer[layer, part, :, :, :prefix] = readings.memory[layer, part]
-                ids = torch.zeros((size, length), dtype=torch.long, device=self.device)
-                mask = torch.ones((size, prefix + length), dtype=torch.long, device=self.device)
-                places = torch.arange(prefix, prefix + length, device=self.device).repeat(size, 1)
+                ids = torch.zeros((size, length), dtype=torch.long)
+                for j, i in enumerate(chosen):
+                    ids[j, : len(rows[i].tokens)] = torch.tensor(rows[i].tokens, dtype=torch.long)
+                states, keys = self._fresh(ids.to(self.device), readings.memory)
                 for j, i in enumerate(chosen):
                     n = len(rows[i].tokens)
-                    ids[j, length - n :] = torch.tensor(rows[i].tokens, dtype=torch.long)
-                    mask[j, prefix : prefix + length - n] = 0
-                    places[j] = (places[j] - (length - n)).clamp(min=prefix)
-                hidden = self.forward(ids, buffer, prefix, mask, places)[:, -1]
-                for j, i in enumerate(chosen):
-                    n = len(rows[i].tokens)
-                    keys = buffer[:, :, j, :, prefix + length - n :].clone()
-                    done[i] = _Row(rows[i].tokens, keys, hidden[j].clone())
+                    done[i] = Row(rows[i].tokens, keys[:, :, j, :, :n].clone(), states[j, max(n, 1) - 1].clone())
         return done
 
     # -- going on -------------------------------------------------------------------------------------------------
+    def pool(self, readings: Readings, *, public: bool = False, size: int = 1) -> HuggingFacePool:
+        if not isinstance(readings, HuggingFaceReadings):
+            raise TypeError("these readings were made by another language model")
+        return HuggingFacePool(self, readings, min(STEP_ROWS, max(1, size)) if public else STEP_ROWS)
+
     def open(
         self, readings: Readings, rows: Sequence[int] | None = None, *, public: bool = False
     ) -> HuggingFaceSession:
-        if not isinstance(readings, HuggingFaceReadings):
-            raise TypeError("these readings were made by another language model")
-        chosen = [readings.rows[i] for i in (range(len(readings)) if rows is None else rows)]
-        size = min(STEP_ROWS, max(1, len(chosen))) if public else STEP_ROWS
-        length = max((len(row.tokens) for row in chosen), default=0) if public else readings.longest
-        blocks = []
-        for first in range(0, len(chosen), size):
-            part = chosen[first : first + size]
-            unread = [i for i, row in enumerate(part) if row.keys is None]
-            for i, row in zip(unread, self._read_rows(readings, [part[i] for i in unread]), strict=True):
-                part[i] = row
-            blocks.append(_Block(self, readings, part, size, length))
-        return HuggingFaceSession(self, blocks)
+        return self.pool(readings, public=public, size=len(readings) if rows is None else len(rows)).open(rows)
 
-    def forward(self, ids: Any, buffer: Any, used: int, mask: Any, positions: Any) -> Any:
-        """Run tokens (rows, n) after `used` places of the key/value buffer; return states (rows, n, width)."""
-        from stillroom.lm.memory import cache_on
+    def ready(self, readings: HuggingFaceReadings, rows: Sequence[int]) -> list[Row]:
+        """Return rows with their memory; those that were not kept are read again."""
+        chosen = [readings.rows[i] for i in rows]
+        unread = [i for i, row in enumerate(chosen) if row.keys is None]
+        for i, row in zip(unread, self._read_rows(readings, [chosen[i] for i in unread]), strict=True):
+            chosen[i] = row
+        return chosen
 
-        cache = cache_on(buffer, used)
+    def forward(self, ids: Any, places: Any, mask: Any, memory: Any, own: Any, columns: Any, used: int) -> Any:
+        """Run tokens (rows, n) that go to their columns of the rows' own memory; return states (rows, n, width)."""
+        from stillroom.lm.memory import memory_of
+
+        cache = memory_of(memory, own, columns, used)
         with self.torch.inference_mode():
-            out = self.body(input_ids=ids, attention_mask=mask, position_ids=positions, cache=cache, use_cache=True)
+            out = self.body(input_ids=ids, attention_mask=mask, position_ids=places, cache=cache, use_cache=True)
         return out.last_hidden_state
 
     def head(self, hidden: Any, vocabulary: Sequence[int] | None) -> Scores:

@@ -1,4 +1,4 @@
-"""Key/value memory that is allocated once and written in place. Imported only where transformers is installed."""
+"""Key/value memory in which every row stands at the left and goes on at its own place. Imported with transformers."""
 
 from __future__ import annotations
 
@@ -7,26 +7,44 @@ from typing import Any
 from transformers import Cache
 from transformers.cache_utils import DynamicLayer
 
+from stillroom.lm.attention import PREFIX
 
-class PreallocatedLayer(DynamicLayer):  # type: ignore[misc]
-    """One layer's memory of shape (rows, heads, places, dim), filled up to `length`."""
 
-    def __init__(self, keys: Any, values: Any, length: int) -> None:
+class Layer(DynamicLayer):  # type: ignore[misc]
+    """One layer's memory of rows, behind a prefix that they share.
+
+    Args:
+        shared: (2, heads, places, dim), keys and values of the prefix.
+        own: (2, rows, heads, columns, dim), allocated; None keeps what is read (`states`).
+        columns: int of shape (rows, n): where each row's next tokens go.
+        used: columns that attention looks at.
+    """
+
+    def __init__(self, shared: Any, own: Any = None, columns: Any = None, used: int = 0) -> None:
         super().__init__()
-        self.keys, self.values, self.length = keys, values, length
+        self.shared, self.own, self.columns, self.used = shared, own, columns, used
+        self.states: tuple[Any, Any] | None = None
         self.is_initialized = True
 
     def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-        end = self.length + key_states.shape[-2]
-        self.keys[:, :, self.length : end] = key_states
-        self.values[:, :, self.length : end] = value_states
-        self.length = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
+        if self.own is None:
+            keys, values = key_states, value_states
+            self.states = (keys, values)
+        else:
+            rows, heads, n, dim = key_states.shape
+            place = self.columns[:, None, :, None].expand(rows, heads, n, dim)
+            self.own[0].scatter_(2, place, key_states)
+            self.own[1].scatter_(2, place, value_states)
+            keys, values = self.own[0][:, :, : self.used], self.own[1][:, :, : self.used]
+        if self.shared.shape[-2]:
+            setattr(keys, PREFIX, (self.shared[0], self.shared[1]))
+        return keys, values
 
     def get_seq_length(self) -> int:
-        return self.length
+        return int(self.shared.shape[-2]) + self.used
 
 
-def cache_on(buffer: Any, used: int) -> Cache:
-    """Return a cache that writes into a buffer (layers, 2, rows, heads, places, dim) after `used` places."""
-    return Cache(layers=[PreallocatedLayer(layer[0], layer[1], used) for layer in buffer])
+def memory_of(shared: Any, own: Any = None, columns: Any = None, used: int = 0) -> Cache:
+    """Return a model's memory: shared (layers, 2, heads, places, dim), own (layers, 2, rows, heads, columns, dim)."""
+    owned = [None] * len(shared) if own is None else own
+    return Cache(layers=[Layer(s, o, columns, used) for s, o in zip(shared, owned, strict=True)])
