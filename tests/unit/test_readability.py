@@ -55,7 +55,7 @@ class Parrot(LanguageModel):
     def read(self, prompts):
         return Heard(prompts)
 
-    def open(self, readings, rows=None):
+    def open(self, readings, rows=None, *, public=False):
         self.opened.append(readings.prompts)
         return Bigrams(len(readings))
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from stillroom.errors import BadOption
 from stillroom.evals.facts import words
-from stillroom.lm.base import LanguageModel, Prompt, Readings
+from stillroom.lm.base import LanguageModel, Prompt
 
 NEUTRAL = Prompt("Write a short note.", public=True)
 MAX_TOKENS = 60
@@ -75,7 +75,7 @@ def mean_log_likelihood(text: str, lm: LanguageModel, prompt: Prompt = NEUTRAL, 
         lm: needs the capability "scores".
         max_tokens: only so many tokens from the start count; one step of the model for each.
     """
-    return _mean(text, lm, lm.read([prompt]), max_tokens)
+    return _means([text], lm, prompt, max_tokens)[0]
 
 
 def varied(text: str) -> bool:
@@ -107,29 +107,29 @@ def readable(
     lm.need("scores")
     lm.need("generate")
     asked = list(references) if references is not None else reference_prompts()
-    read = lm.read([prompt])
-    own = [_mean(text, lm, read, max_tokens) for text in lm.generate(asked, max_tokens)]
-    own = [mean for mean in own if mean > -math.inf]
+    own = [mean for mean in _means(lm.generate(asked, max_tokens), lm, prompt, max_tokens) if mean > -math.inf]
     if len(own) < 2:
         raise BadOption("the number of reference texts", len(own), "at least 2: give prompts that the model answers")
     low, high = min(own), max(own)
-    means = tuple(_mean(text, lm, read, max_tokens) for text in texts)
+    means = tuple(_means(texts, lm, prompt, max_tokens))
     within = [low <= mean <= high for mean in means]
     both = [fits and varied(text) for fits, text in zip(within, texts, strict=True)]
     of = len(means) or 1
     return Readability(sum(within) / of, sum(both) / of, low, high, means, tuple(own))
 
 
-def _mean(text: str, lm: LanguageModel, read: Readings, max_tokens: int) -> float:
-    tokens = lm.encode(text.strip())[:max_tokens]
-    if not tokens:
-        return -math.inf
-    session = lm.open(read)
-    total = 0.0
-    for at, token in enumerate(tokens):
-        scores = session.scores()[0].astype(np.float64)
-        highest = float(scores.max())
-        total += float(scores[token]) - highest - math.log(float(np.exp(scores - highest).sum()))
-        if at + 1 < len(tokens):
-            session.push([token])
-    return total / len(tokens)
+def _means(texts: Sequence[str], lm: LanguageModel, prompt: Prompt, max_tokens: int) -> list[float]:
+    """Return the mean of each text; all of them take their steps together."""
+    spoken = [lm.encode(text.strip())[:max_tokens] for text in texts]
+    pool = lm.pool(lm.read([prompt]), public=True, size=len(texts))
+    sessions = [pool.open() for _ in texts]
+    totals = [0.0] * len(texts)
+    for at in range(max(map(len, spoken), default=0)):
+        for i, (tokens, session) in enumerate(zip(spoken, sessions, strict=True)):
+            if at < len(tokens):
+                scores = session.scores()[0].astype(np.float64)
+                highest = float(scores.max())
+                totals[i] += float(scores[tokens[at]]) - highest - math.log(float(np.exp(scores - highest).sum()))
+                session.push(tokens[at : at + 1])
+        pool.step()
+    return [total / len(tokens) if tokens else -math.inf for total, tokens in zip(totals, spoken, strict=True)]

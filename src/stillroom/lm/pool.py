@@ -100,10 +100,11 @@ class HuggingFaceSession(Session):
         lm = self.pool.lm
         if not self.places:
             return np.zeros((0, lm.vocabulary_size if vocabulary is None else len(vocabulary)), np.float32)
-        hidden = lm.torch.zeros((-(-self.rows // HEAD_ROWS) * HEAD_ROWS, lm.width), dtype=lm.dtype, device=lm.device)
+        size = HEAD_ROWS if not self.pool.readings.public else min(HEAD_ROWS, self.rows)
+        hidden = lm.torch.zeros((-(-self.rows // size) * size, lm.width), dtype=lm.dtype, device=lm.device)
         for i, (block, slot) in enumerate(self.places):
             hidden[i] = block.hidden[slot]
-        parts = [lm.head(hidden[i : i + HEAD_ROWS], vocabulary) for i in range(0, len(hidden), HEAD_ROWS)]
+        parts = [lm.head(hidden[i : i + size], vocabulary) for i in range(0, len(hidden), size)]
         return np.concatenate(parts)[: self.rows]
 
     def push(self, tokens: Sequence[int]) -> None:
