@@ -29,6 +29,7 @@ from stillroom.lm.base import Prompt
 from stillroom.lm.huggingface import HuggingFaceLM, HuggingFaceReadings
 from stillroom.loading import load_embedder
 from stillroom.models import default_cache, resolve
+from stillroom.release.folder import Release
 from stillroom.release.schema import Text
 
 Facts = Mapping[str, Fact]
@@ -65,6 +66,11 @@ def in_place(texts: Sequence[Text], facts: Facts) -> float:
         for d, f in facts.items()
     ]
     return sum(right) / len(right)
+
+
+def told(release: Release) -> dict[str, Any]:
+    """Return what is released beside the texts: sizes of topics and the words that go with each."""
+    return {t.name: [t.size, t.parts, *(w.word for w in t.together)] for t in release.statistics.topics}
 
 
 class Stages:
@@ -110,7 +116,7 @@ class Suite:
             "disease": found.disease, "treatment": found.treatment, "symptoms": found.symptoms,
             "symptoms_strict": found.symptoms_strict, "wrong_pairs": found.wrong_pairs, "texts": len(texts),
             "in_place": in_place(release.texts, facts),
-            "dropped": release.statistics.dropped, "seconds": round(seconds), "sample": texts[:12],
+            "dropped": release.statistics.dropped, "words": told(release), "seconds": round(seconds), "sample": texts[:12],
         }  # fmt: skip
         self._keep(result)
         if read:  # takes long, so the facts are kept first
@@ -123,7 +129,7 @@ class Suite:
         self.out.parent.mkdir(parents=True, exist_ok=True)
         with self.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False) + "\n")
-        print({k: v for k, v in result.items() if k != "sample"}, flush=True)
+        print({k: v for k, v in result.items() if k not in ("sample", "words")}, flush=True)
 
 
 PARTS = (

@@ -28,7 +28,7 @@ FORMS: Mapping[str, Form] = {
     "clinic": _form(
         "clinic", "clinic note",
         ("Diagnosis", 5, "name of the disease"),
-        ("Treatment", 5, "name of the treatment"),
+        ("Treatment", 8, "name of the treatment"),
         ("Symptoms", 12, "list of symptoms"),
     ),
     "tickets": _form(
