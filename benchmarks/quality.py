@@ -68,7 +68,7 @@ def in_place(texts: Sequence[Text], facts: Facts) -> float:
     return sum(right) / len(right)
 
 
-def told(release: Release) -> dict[str, Any]:
+def statistics(release: Release) -> dict[str, Any]:
     """Return what is released beside the texts: sizes of topics and the words that go with each."""
     return {t.name: [t.size, t.parts, *(w.word for w in t.together)] for t in release.statistics.topics}
 
@@ -116,7 +116,8 @@ class Suite:
             "disease": found.disease, "treatment": found.treatment, "symptoms": found.symptoms,
             "symptoms_strict": found.symptoms_strict, "wrong_pairs": found.wrong_pairs, "texts": len(texts),
             "in_place": in_place(release.texts, facts),
-            "dropped": release.statistics.dropped, "words": told(release), "seconds": round(seconds), "sample": texts[:12],
+            "dropped": release.statistics.dropped, "words": statistics(release),
+            "seconds": round(seconds), "sample": texts[:12],
         }  # fmt: skip
         self._keep(result)
         if read:  # takes long, so the facts are kept first
