@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stillroom.distil.keywords import Extractor, FastExtractor, LMExtractor, bound
@@ -79,6 +79,7 @@ def test_the_order_of_the_alphabet_breaks_ties() -> None:
     assert fast().extract(unit("zzyxq", "aazyx")) == fast().extract(unit("aazyx", "zzyxq")) == ("aazyx", "zzyxq")
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=30), st.integers(0, 12))
 def test_the_bound_holds_whatever_an_extractor_returns(found: list[str], k: int) -> None:
     kept = bound(found, k)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from stillroom.documents import Unit
 from stillroom.errors import BadOption
-from stillroom.lexicon import WordList, is_stopword, zipf
+from stillroom.lexicon import WordList, is_stopword, lemma, zipf
 from stillroom.lm.base import LanguageModel, Prompt
 from stillroom.text import chunks, normalise, words, words_with_spans
 
@@ -74,15 +74,17 @@ class FastExtractor:
     Args:
         listed: the public word list; words outside it rank a little higher.
         per_unit: K.
+        without: public words that are no keywords, nor their inflections: those of the form say nothing of a document.
     """
 
     name = "fast"
 
-    def __init__(self, listed: WordList, per_unit: int) -> None:
+    def __init__(self, listed: WordList, per_unit: int, without: Collection[str] = ()) -> None:
         if per_unit < 1:
             raise BadOption("keywords per unit", per_unit, "at least 1")
         self.listed = listed
         self.per_unit = per_unit
+        self.without = frozenset(map(lemma, without))
 
     def extract(self, unit: Unit) -> tuple[str, ...]:
         """Return at most K distinct words of the unit, the most telling first."""
@@ -120,7 +122,7 @@ class FastExtractor:
 
     def _rarity(self, word: str) -> float | None:
         frequency = zipf(word)
-        if not _may_be_keyword(word) or is_stopword(word) or frequency >= FREQUENT:
+        if not _may_be_keyword(word) or is_stopword(word) or frequency >= FREQUENT or lemma(word) in self.without:
             return None
         return FREQUENT - frequency + (_UNLISTED if word not in self.listed else 0.0)
 
@@ -150,12 +152,20 @@ class LMExtractor:
         about: what a document is, for the prompt; public.
         longest: words of a document that the model reads; public.
         batch: documents handed to the model at once.
+        without: as for `FastExtractor`.
     """
 
     name = "lm"
 
     def __init__(
-        self, lm: LanguageModel, per_unit: int, *, about: str = "document", longest: int = 400, batch: int = 16
+        self,
+        lm: LanguageModel,
+        per_unit: int,
+        *,
+        about: str = "document",
+        longest: int = 400,
+        batch: int = 16,
+        without: Collection[str] = (),
     ) -> None:
         lm.need("generate")
         if per_unit < 1:
@@ -164,6 +174,7 @@ class LMExtractor:
         self.per_unit = per_unit
         self.longest = longest
         self.batch = batch
+        self.without = frozenset(map(lemma, without))
         self._before = (
             f"List the {per_unit} most important keywords of this {about}: single words taken from it, "
             f"all different, separated by commas.\n\n"
@@ -188,7 +199,8 @@ class LMExtractor:
 
     def parse(self, reply: str) -> tuple[str, ...]:
         """Return at most K words of a reply; a phrase counts as its words, stop words left out."""
-        return bound((w for w in words(reply) if not is_stopword(w)), self.per_unit)
+        found = (w for w in words(reply) if not is_stopword(w) and lemma(w) not in self.without)
+        return bound(found, self.per_unit)
 
     def _prompt(self, text: str) -> Prompt:
         first = chunks(text, self.longest)[:1]

@@ -319,9 +319,10 @@ def _models(
 
 
 def _extractor(plan: PlanRecord, lm: LanguageModel) -> Extractor:
+    own = prompts.form_words(plan.text.form) if plan.text.form is not None else ()
     if plan.keywords.extractor == "lm":
-        return LMExtractor(lm, plan.keywords.per_unit)
-    return FastExtractor(word_list(plan.keywords.word_list), plan.keywords.per_unit)
+        return LMExtractor(lm, plan.keywords.per_unit, without=own)
+    return FastExtractor(word_list(plan.keywords.word_list), plan.keywords.per_unit, own)
 
 
 def _named(lm: LanguageModel, embedder: Embedder | None) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -64,9 +65,11 @@ class Spelling:
     known: WordList
     _spelt: dict[tuple[int, ...], str] = field(default_factory=dict)
     _sorted: tuple[str, ...] = ()
+    _pieces: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._sorted = tuple(sorted(self.known.words))
+        self._pieces = pieces_of(self.lm)
         for word in self.words:
             for form in (word, word[:1].upper() + word[1:]):
                 self._spelt[tuple(self.lm.encode(" " + form))] = word
@@ -76,12 +79,16 @@ class Spelling:
         return {tokens[0] for tokens, word in self._spelt.items() if tokens and word not in said}
 
     def following(self, said: Sequence[int]) -> set[int]:
-        """Return the tokens that go on with a released word, where the last word said is the beginning of one."""
-        found = set()
-        for tokens in self._spelt:
-            for n in range(1, len(tokens)):
-                if tuple(said[-n:]) == tokens[:n] and len(said) >= n:
-                    found.add(tokens[n])
+        """Return the tokens that go on with a released word, where the last word said is the beginning of one.
+
+        By its letters, whatever tokens it is spelt in: a model that begins "Cor|v" for "Cor|vit|ane" gets there too.
+        """
+        fragment = self.fragment(said)
+        found: set[int] = set()
+        for word in self._meant(fragment) if fragment else ():
+            rest = word[len(fragment) :]
+            for n in range(1, len(rest) + 1):
+                found.update(self._pieces.get(rest[:n], ()))
         return found
 
     def ending(self, said: Sequence[int]) -> tuple[int, ...] | None:
@@ -90,18 +97,21 @@ class Spelling:
         Unambiguous is a beginning of one released word that begins no word of the public list; a word that is
         protected (drug, dose, laboratory: PRIVACY and DESIGN §4) is never completed.
         """
-        matches: dict[str, tuple[int, ...]] = {}
-        for tokens, word in self._spelt.items():
-            for n in range(1, len(tokens)):
-                if len(said) >= n and tuple(said[-n:]) == tokens[:n]:
-                    matches.setdefault(word, tokens[n:])
         fragment = self.fragment(said)
-        if len(matches) != 1 or len(fragment) < SHORTEST or self.begins_known(fragment):
+        if len(fragment) < SHORTEST or self.begins_known(fragment):
             return None
-        if self._meant(fragment) != {*matches}:  # by its letters it may be another one, spelt in other tokens, or whole
+        meant = self._meant(fragment)
+        if len(meant) != 1 or fragment in meant:
             return None
-        ((word, rest),) = matches.items()
-        return None if protected(word) else rest
+        (word,) = meant
+        if protected(word):
+            return None
+        for tokens, spelt in self._spelt.items():
+            for n in range(1, len(tokens)):
+                if spelt == word and tuple(said[-n:]) == tokens[:n]:
+                    return tokens[n:]
+        rest = self.lm.encode(word[len(fragment) :])
+        return tuple(rest) if self.lm.decode(rest) == word[len(fragment) :] else None
 
     def inside(self, said: Sequence[int]) -> bool:
         """Say whether the last word can only go on as a released one, none of them protected."""
@@ -129,6 +139,21 @@ class Spelling:
         """Say whether a word of the public list begins like this."""
         at = bisect_left(self._sorted, fragment)
         return at < len(self._sorted) and self._sorted[at].startswith(fragment)
+
+
+_PIECES: WeakKeyDictionary[LanguageModel, dict[str, tuple[int, ...]]] = WeakKeyDictionary()
+
+
+def pieces_of(lm: LanguageModel) -> dict[str, tuple[int, ...]]:
+    """Return the tokens that go on inside a word, by their text."""
+    if lm not in _PIECES:
+        found: dict[str, tuple[int, ...]] = {}
+        for token in range(lm.vocabulary_size):
+            text = lm.decode([token])
+            if text and text.replace("'", "").isalnum():
+                found[text] = (*found.get(text, ()), token)
+        _PIECES[lm] = found
+    return _PIECES[lm]
 
 
 @dataclass(frozen=True)
