@@ -113,7 +113,10 @@ def test_the_exponential_mechanism_costs_the_closed_form(sensitivity: int, scale
     assert math.sqrt(8 * max_measurement(scale, monotonic=False).map(sensitivity)) == pytest.approx(eta, rel=1e-9)
     # What OpenDP itself says of noisy maxima under pure DP, where the mechanism has another density but the same ε.
     pure = dp.m.make_noisy_max(
-        dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=False), dp.max_divergence(), scale
+        dp.vector_domain(dp.atom_domain(T="i64")),
+        dp.linf_distance(T="i64", monotonic=False),
+        dp.max_divergence(),
+        scale,
     )
     assert pure.map(sensitivity) == pytest.approx(eta, rel=1e-9)
 
