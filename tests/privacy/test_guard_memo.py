@@ -24,7 +24,7 @@ from stillroom.privacy.accounts import Refused, _Book
 from stillroom.privacy.boxes import Boxes
 from stillroom.privacy.ledger import Ledger
 from stillroom.privacy.noise import OpenDPNoise
-from stillroom.testing.noise import RecordedNoise
+from stillroom.testing.noise import Draw, RecordedNoise
 
 pytest.importorskip("cryptography")
 
@@ -122,6 +122,30 @@ def test_surrogates_cost_nothing_and_are_as_permanent(memo: Memo) -> None:
     first = one(memo, anna)
     assert first.charged == 0.0 and one(memo, anna, quota=0.0) == first
     assert memo.spent(ANNA) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "value", "other"),
+    [(AGE, "47", "not a number"), (CITY, "Paris", "Nkemelu"), (NAME, "Anna Nkemelu", "王小明")],
+    ids=["laplace", "tree", "surrogate"],
+)
+def test_with_equal_noise_another_value_leaves_no_other_trace(
+    path: Path, mechanism: Mechanism, value: str, other: str
+) -> None:
+    traces = []
+    recorded: list[Draw] = []
+    for at, each in enumerate((value, other)):
+        noise = RecordedNoise(OpenDPNoise()) if at == 0 else RecordedNoise(replay=recorded)
+        with Ledger.open(path.with_name(str(at)), epsilon=1, delta=1e-6, population="clinic") as ledger:
+            drawn = Memo(ledger, KEY, limit=4.0, noise=noise).draw(
+                [Wanted(mechanism.category, each, ANNA, mechanism)] * 2, caller="ward"
+            )
+            raw = sqlite3.connect(ledger.path)
+            boxes = raw.execute("SELECT length(key), length(box) FROM guard_boxes").fetchall()
+            raw.close()
+            traces.append((drawn, boxes, ledger.accounts().standing(), ledger.export()["spent"]))
+        recorded = noise.draws
+    assert traces[0] == traces[1]
 
 
 # Accounts
