@@ -16,7 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stillroom.errors import BadOption, DiskFull, GuardDamaged, GuardKeyRotated, GuardKeyWrong, LedgerMismatch
+from stillroom.errors import (
+    BadOption,
+    DiskFull,
+    GuardDamaged,
+    GuardKeyMissing,
+    GuardKeyRotated,
+    GuardKeyWrong,
+    LedgerMismatch,
+)
 from stillroom.guard.keys import Key
 from stillroom.guard.mechanisms import Mechanism, make
 from stillroom.guard.memo import Drawn, Memo, Subject, Wanted
@@ -344,6 +352,18 @@ def test_a_wrong_key_is_told_and_nothing_is_lost(ledger: Ledger, memo: Memo) -> 
         Memo(ledger, Key(bytes(32)), limit=4.0)
     assert KEY.secret.hex() not in str(told.value)
     assert one(Memo(ledger, KEY, limit=4.0), age()) == Drawn(first.text, 0.0, None, AGE.guarantee)
+
+
+def test_without_a_key_nothing_is_opened_and_nothing_is_lost(
+    ledger: Ledger, memo: Memo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = one(memo, age())
+    for variable in ("STILLROOM_GUARD_KEY", "STILLROOM_GUARD_KEY_FILE"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(GuardKeyMissing, match="openssl rand"):
+        Memo(ledger, None, limit=4.0)
+    monkeypatch.setenv("STILLROOM_GUARD_KEY", KEY.secret.hex())
+    assert one(Memo(ledger, None, limit=4.0), age()).text == first.text
 
 
 def test_a_rotation_keeps_every_draw_and_retires_the_old_key(ledger: Ledger, memo: Memo, path: Path) -> None:

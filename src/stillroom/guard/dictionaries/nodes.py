@@ -99,6 +99,11 @@ class Tree:
         return distances
 
     @cached_property
+    def range(self) -> int:
+        """The largest distance of two nodes."""
+        return int(self.distances.max())
+
+    @cached_property
     def digest(self) -> str:
         """The sha256 of nodes and names: another tree is another mechanism."""
         state = hashlib.sha256()

@@ -32,9 +32,9 @@ class Laplace(Mechanism):
 
     Between any two values the place moves by at most all n steps, so with noise of scale n/ε an answer costs ε.
 
-    With `metric`, ε is for two values that lie `metric` apart, as for two dates 30 days apart, and the noise is as
-    much smaller as `metric` is smaller than the range. Values that lie farther apart are protected less, and the whole
-    range costs ε·(high − low)/metric: that is what `epsilon` says and the account pays, and the label is `metric-dp`.
+    With `metric`, ε is for two values that lie `metric` apart on the grid, as for two dates 30 days apart, and the
+    noise is as much smaller as `metric` is smaller than the range. Farther ones are protected less, and the whole range
+    costs ε·(high − low)/metric: that is what `epsilon` says and the account pays, and the label is `metric-dp`.
 
     Args:
         low, high, step: public, both bounds dates (or 2031-07-04) or both numbers; step in days for dates. high − low

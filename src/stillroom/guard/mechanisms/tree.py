@@ -37,9 +37,8 @@ class TreeChoice(Mechanism):
         self.version = f"tree-1 {dictionary_name} sha256={self.tree.digest} epsilon={self.epsilon!r}"
 
     def draw(self, value: str, noise: Noise) -> str:
-        distances = self.tree.distances
-        scores = np.ascontiguousarray(-distances[self.tree.find(value)])
-        return self.tree.says(noise.choose(scores, sensitivity=int(distances.max()), scale=self.scale))
+        scores = np.ascontiguousarray(-self.tree.distances[self.tree.find(value)])
+        return self.tree.says(noise.choose(scores, sensitivity=self.tree.range, scale=self.scale))
 
 
 def exact_epsilon(tree: Tree, rate: float) -> float:
@@ -56,7 +55,7 @@ def exact_epsilon(tree: Tree, rate: float) -> float:
 def _rate(name: str, epsilon: float) -> float:
     tree = dictionary(name)
     # 2·range·rate bounds ε, so the first rate is always small enough; what is kept always was tried.
-    low = epsilon / (2 * int(tree.distances.max()))
+    low = epsilon / (2 * tree.range)
     high = 4 * low
     for _ in range(30):
         middle = (low + high) / 2
