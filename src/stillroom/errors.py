@@ -7,13 +7,15 @@
     │   ├── BadOption  UnknownName  BudgetTooSmall
     │   ├── OutputExists
     │   ├── MissingExtra
+    │   ├── GuardKeyMissing  GuardKeyUnfit
     │   └── ModelUnknown  ModelCorrupt  ModelUnfit
     ├── BudgetRefused                   3   the ledger says no; nothing was spent
     │   ├── LedgerEmpty
     │   └── UnitsShared
     ├── LedgerError                     1
     │   ├── LedgerMissing  LedgerExists  LedgerLocked
-    │   └── LedgerTampered  LedgerMismatch  LedgerUnusable
+    │   ├── LedgerTampered  LedgerMismatch  LedgerUnusable
+    │   └── GuardKeyWrong  GuardKeyRotated  GuardDamaged
     ├── RunError                        1
     │   ├── RunHeld  RunCopied  RunChanged  RunUnknown  RunClosed
     │   ├── DiskFull
@@ -110,6 +112,22 @@ class OutputExists(UsageError):
 class MissingExtra(UsageError):
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an extra that is not installed: pip install 'stillroom[{extra}]'")
+
+
+class GuardKeyMissing(UsageError):
+    def __init__(self) -> None:
+        super().__init__(
+            "The guard has no key: set STILLROOM_GUARD_KEY or STILLROOM_GUARD_KEY_FILE; make a key once, and keep a "
+            "copy, with: openssl rand -hex 32 > guard.key"
+        )
+
+
+class GuardKeyUnfit(UsageError):
+    def __init__(self, where: str, characters: int) -> None:
+        super().__init__(
+            f"{where} holds {characters} characters, but a key is 64 hexadecimal digits: "
+            f"openssl rand -hex 32 > guard.key"
+        )
 
 
 class ModelUnknown(UsageError):
@@ -227,6 +245,29 @@ class LedgerUnusable(LedgerError):
 
     def __init__(self, path: Path | str, name: str, reason: str) -> None:
         super().__init__(f"{str(path)!r} cannot be used as a {name}: {reason}.")
+
+
+class GuardKeyWrong(LedgerError):
+    """The names of keys are digests: they open nothing."""
+
+    def __init__(self, path: Path | str, here: str, given: str) -> None:
+        super().__init__(
+            f"{str(path)!r} opens with key {here}, but key {given} was given, which is another vault's or was retired: "
+            f"set STILLROOM_GUARD_KEY to the one that fits; nothing was changed."
+        )
+
+
+class GuardKeyRotated(LedgerError):
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(f"The key of {str(path)!r} was rotated meanwhile: open it again with the new one.")
+
+
+class GuardDamaged(LedgerError):
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(
+            f"{str(path)!r} holds something that its own key does not open: it is damaged or was changed by hand; "
+            f"restore a copy."
+        )
 
 
 class RunError(StillroomError):

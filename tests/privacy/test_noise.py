@@ -21,6 +21,7 @@ from stillroom.privacy.noise import (
     Noise,
     OpenDPNoise,
     gaussian_measurement,
+    laplace_measurement,
     max_measurement,
     thresholded_measurement,
 )
@@ -94,6 +95,62 @@ def test_control_max_divergence_would_not_draw_from_the_softmax() -> None:
     )
     drawn = [wrong(SCORES) for _ in range(DRAWS)]
     assert chisquare(np.bincount(drawn, minlength=5), SOFTMAX * DRAWS).pvalue < ALPHA
+
+
+# Pure ε: what the guard draws with
+
+
+@settings(max_examples=50, deadline=None)
+@given(sensitivity=st.integers(1, 100_000), scale=scales)
+def test_the_discrete_laplace_costs_the_closed_form(sensitivity: int, scale: float) -> None:
+    assert laplace_measurement(scale).map(sensitivity) == pytest.approx(sensitivity / scale, rel=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(sensitivity=st.integers(1, 10_000), scale=scales)
+def test_the_exponential_mechanism_costs_the_closed_form(sensitivity: int, scale: float) -> None:
+    eta = 2 * sensitivity / scale
+    assert math.sqrt(8 * max_measurement(scale, monotonic=False).map(sensitivity)) == pytest.approx(eta, rel=1e-9)
+    # What OpenDP itself says of noisy maxima under pure DP, where the mechanism has another density but the same ε.
+    pure = dp.m.make_noisy_max(
+        dp.vector_domain(dp.atom_domain(T="i64")),
+        dp.linf_distance(T="i64", monotonic=False),
+        dp.max_divergence(),
+        scale,
+    )
+    assert pure.map(sensitivity) == pytest.approx(eta, rel=1e-9)
+
+
+def test_choosing_has_the_density_of_the_exponential_mechanism() -> None:
+    noise = OpenDPNoise()
+    drawn = [noise.choose(SCORES, sensitivity=130, scale=50.0) for _ in range(DRAWS)]
+    assert chisquare(np.bincount(drawn, minlength=5), SOFTMAX * DRAWS).pvalue > ALPHA
+
+
+def laplace_density(scale: float, reach: int) -> np.ndarray:
+    """Return P(X = x) for x from −reach to reach, the tails added to the two ends."""
+    a = math.exp(-1 / scale)
+    inner = (1 - a) / (1 + a) * a ** np.abs(np.arange(-reach, reach + 1))
+    inner[[0, -1]] = a**reach / (1 + a)
+    return inner
+
+
+def test_laplace_noise_has_the_density_of_the_discrete_laplace() -> None:
+    noise, reach = OpenDPNoise(), 8
+    drawn = [noise.laplace(1000, sensitivity=1, scale=3.0) - 1000 for _ in range(5000)]
+    counts = np.bincount(np.clip(drawn, -reach, reach) + reach, minlength=2 * reach + 1)
+    assert chisquare(counts, laplace_density(3.0, reach) * 5000).pvalue > ALPHA
+    assert chisquare(counts, laplace_density(4.5, reach) * 5000).pvalue < ALPHA  # a scale that is off is seen
+
+
+def test_a_pure_mechanism_that_costs_other_than_claimed_does_not_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = OpenDPNoise()
+    monkeypatch.setattr(module, "laplace_measurement", lambda scale: laplace_measurement(scale * 0.999999))
+    with pytest.raises(AssertionError, match="is claimed"):
+        noise.laplace(0, sensitivity=1, scale=2.0)
+    monkeypatch.setattr(module, "max_measurement", lambda scale, monotonic: max_measurement(scale, not monotonic))
+    with pytest.raises(AssertionError, match="is claimed"):
+        noise.choose(SCORES, sensitivity=1, scale=2.0)
 
 
 def test_gaussian_noise_is_gaussian_with_its_sigma() -> None:
@@ -178,6 +235,11 @@ def test_without_a_threshold_no_unlisted_key_is_released(noise: Noise) -> None:
         lambda noise: noise.noisy_max(np.zeros(0, dtype=np.int64), range=1.0, scale=1.0, monotonic=True),
         lambda noise: noise.noisy_max(np.array([415]), range=1.5, scale=1.0, monotonic=True),
         lambda noise: noise.noisy_max(np.array([415]), range=1.0, scale=1.0, monotonic=False),
+        lambda noise: noise.choose(np.array([41.5]), sensitivity=1, scale=1.0),
+        lambda noise: noise.choose(np.array([415]), sensitivity=0, scale=1.0),
+        lambda noise: noise.laplace(41.5, sensitivity=1, scale=1.0),
+        lambda noise: noise.laplace(415, sensitivity=0, scale=1.0),
+        lambda noise: noise.laplace(2**62 + 415, sensitivity=1, scale=1.0),
     ],
 )
 def test_wrong_input_is_told_without_its_values(noise: Noise, call: Callable[[Noise], Any]) -> None:
@@ -190,8 +252,13 @@ def test_recorded_noise_gives_the_same_outputs_again_and_only_to_the_same_calls(
     recorded = RecordedNoise(OpenDPNoise())
     first = recorded.gaussian(np.zeros(3), sensitivity=1.0, sigma=2.0)
     second = recorded.noisy_max(np.array([1, 2]), range=1.0, scale=2.0, monotonic=True)
-    assert [draw.name for draw in recorded.draws] == ["gaussian", "noisy_max"]
-    replayed = RecordedNoise(replay=recorded.draws)
+    third = recorded.laplace(5, sensitivity=1, scale=2.0)
+    fourth = recorded.choose(np.array([1, 2]), sensitivity=1, scale=2.0)
+    assert [draw.name for draw in recorded.draws] == ["gaussian", "noisy_max", "laplace", "choose"]
+    again = RecordedNoise(replay=recorded.draws[2:])
+    assert again.laplace(77, sensitivity=1, scale=2.0) == third
+    assert again.choose(np.array([9, 9]), sensitivity=1, scale=2.0) == fourth
+    replayed = RecordedNoise(replay=recorded.draws[:2])
     assert replayed.gaussian(np.ones(3), sensitivity=1.0, sigma=2.0) is first
     with pytest.raises(AssertionError, match="asked for"):
         replayed.noisy_max(np.array([1, 2]), range=1.0, scale=9.0, monotonic=True)
@@ -203,4 +270,6 @@ def test_recorded_noise_gives_the_same_outputs_again_and_only_to_the_same_calls(
 def test_no_noise_returns_the_truth_and_the_lowest_of_equal_maxima() -> None:
     noise = NoNoise()
     assert noise.noisy_max(np.array([1, 5, 5]), range=1.0, scale=1.0, monotonic=True) == 1
+    assert noise.choose(np.array([1, 5, 5]), sensitivity=1, scale=1.0) == 1
+    assert noise.laplace(7, sensitivity=1, scale=1.0) == 7
     assert noise.histogram(np.zeros(1), {"a": 5.0, "b": 5.1}, keys=1, sigma=1.0, threshold=5.0)[1] == {"b": 5.1}

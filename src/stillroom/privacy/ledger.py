@@ -23,6 +23,7 @@ from stillroom.errors import (
     RunUnknown,
 )
 from stillroom.privacy import chain, zcdp
+from stillroom.privacy.accounts import Accounts
 from stillroom.privacy.chain import ABANDON, COMPLETE, NOT_PRIVATE, OPEN, RESERVE, Entry, Reservation, State
 from stillroom.privacy.database import Database
 from stillroom.privacy.events import RELATION, Event, to_json
@@ -158,6 +159,10 @@ class Ledger:
         with self._database.transaction() as connection:
             chain.read(connection, self.path)
             self._add(NOT_PRIVATE, purpose=purpose, times=times)
+
+    def accounts(self) -> Accounts:
+        """Return the guard's accounts, which lie in this file beside the entries. Open as long as the ledger is."""
+        return Accounts(self._database)
 
     def mark(self, run: str) -> str | None:
         """Return the mark of whoever claimed the run last; None when nobody has. See `journal`."""

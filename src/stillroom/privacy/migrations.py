@@ -1,4 +1,4 @@
-"""Numbered migrations of the three databases: ledger, installation, journal.
+"""Numbered migrations of the four databases: ledger, vault, installation, journal.
 
 A migration is a tuple of statements. Those that were ever shipped are never changed; new ones are put at the end.
 """
@@ -26,6 +26,15 @@ def _append_only(table: str) -> tuple[str, ...]:
     )
 
 
+def boxes(prefix: str = "") -> tuple[str, ...]:
+    """Return the statements that make the tables of `boxes.Boxes` with this prefix."""
+    return (
+        # The keys that open the boxes, themselves encrypted with the user's key.
+        f"CREATE TABLE {prefix}ring (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL) STRICT",
+        f"CREATE TABLE {prefix}boxes (key BLOB PRIMARY KEY, box BLOB NOT NULL) STRICT, WITHOUT ROWID",
+    )
+
+
 LEDGER = Schema(
     "ledger",
     0x5354_4C01,
@@ -42,8 +51,25 @@ LEDGER = Schema(
             "CREATE TABLE leases (run TEXT PRIMARY KEY, mark TEXT NOT NULL, draws INTEGER NOT NULL) "
             "STRICT, WITHOUT ROWID",
         ),
+        (
+            # The guard's accounts (`accounts`): every draw about a subject, by whom and at what ε. Keys and subjects
+            # are keyed digests; what was drawn lies encrypted in guard_boxes.
+            "CREATE TABLE guard_limit (one INTEGER PRIMARY KEY CHECK (one = 1), epsilon REAL NOT NULL) STRICT",
+            *_append_only("guard_limit"),
+            "CREATE TABLE guard_draws (number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, subject BLOB NOT NULL, "
+            "caller TEXT NOT NULL, epsilon REAL NOT NULL CHECK (epsilon >= 0)) STRICT",
+            *_append_only("guard_draws"),
+            "CREATE INDEX guard_draws_subject ON guard_draws (subject)",
+            "CREATE INDEX guard_draws_caller ON guard_draws (caller)",
+            *boxes("guard_"),
+            # A draw that was paid for is never thrown away.
+            "CREATE TRIGGER guard_boxes_no_delete BEFORE DELETE ON guard_boxes "
+            "BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END",
+        ),
     ),
 )
+
+VAULT = Schema("vault", 0x5354_4C04, (boxes(),))
 
 INSTALLATION = Schema(
     "unit registry",

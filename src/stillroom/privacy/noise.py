@@ -27,6 +27,9 @@ TAIL_TOLERANCE, TAIL_ROUNDING = 1e-5, 3e-16
 to 1e-14); OpenDP bounds the normal tail from above, and lay 0 to 6e-6 above it in a scan of δ_ps from 1e-8 to .4."""
 
 
+_LARGEST = 2**61
+
+
 @runtime_checkable
 class Noise(Protocol):
     """Draws noise. Wrong types, shapes, NaN and infinities are programming errors: ValueError, without values."""
@@ -64,6 +67,21 @@ class Noise(Protocol):
         The exponential mechanism: index i with probability ∝ exp(scores[i]/scale); ρ = (range/scale)²/8.
         `monotonic`: a unit moves all scores the same way, each by 0…range. Otherwise each moves by at most
         range/2 either way. The largest step must be a whole number, as the scores are.
+        """
+        ...
+
+    def choose(self, scores: NDArray[np.int64], *, sensitivity: int, scale: float) -> int:
+        """Return an index of the integer scores, shape (m,), by the exponential mechanism (McSherry & Talwar 2007).
+
+        Index i with probability ∝ exp(scores[i]/scale). Where one value is exchanged for another, each score moves by
+        at most `sensitivity` either way: pure ε = 2·sensitivity/scale. It is `noisy_max` with its cost in pure ε.
+        """
+        ...
+
+    def laplace(self, value: int, *, sensitivity: int, scale: float) -> int:
+        """Return the whole number with discrete Laplace noise: x is added with probability ∝ exp(−|x|/scale).
+
+        Where one value is exchanged for another it moves by at most `sensitivity`: pure ε = sensitivity/scale.
         """
         ...
 
@@ -106,6 +124,22 @@ class OpenDPNoise:
         _hold(cost(NoisyMax("draw", range, scale)), Cost(measurement.map(step)))
         return int(measurement(scores))
 
+    def choose(self, scores: NDArray[np.int64], *, sensitivity: int, scale: float) -> int:
+        check_scores(scores)
+        check_sensitivity(sensitivity)
+        # With Gumbel noise the index has the density of the exponential mechanism, whose range η is its pure ε; OpenDP
+        # states it as ρ = η²/8. Under max-divergence it would run another mechanism, permute-and-flip.
+        measurement = max_measurement(scale, False)
+        _hold_pure(2 * sensitivity / scale, math.sqrt(8 * measurement.map(sensitivity)))
+        return int(measurement(scores))
+
+    def laplace(self, value: int, *, sensitivity: int, scale: float) -> int:
+        check_whole(value)
+        check_sensitivity(sensitivity)
+        measurement = laplace_measurement(scale)
+        _hold_pure(sensitivity / scale, measurement.map(sensitivity))
+        return int(measurement(int(value)))
+
 
 def gaussian_measurement(sigma: float) -> Any:
     """Return OpenDP's Gaussian measurement on float vectors, under L2 distance."""
@@ -142,6 +176,11 @@ def max_measurement(scale: float, monotonic: bool) -> Any:
     )
 
 
+def laplace_measurement(scale: float) -> Any:
+    """Return OpenDP's discrete Laplace measurement on whole numbers, under absolute distance."""
+    return dp.m.make_laplace(dp.atom_domain(T="i64"), dp.absolute_distance(T="i64"), scale=float(scale))
+
+
 def largest_step(range: float, monotonic: bool) -> int:
     """Return how far one unit moves one score at most; ValueError unless it is a whole number above 0."""
     step = range if monotonic else range / 2
@@ -171,6 +210,18 @@ def check_scores(scores: NDArray[np.int64]) -> None:
         raise ValueError("scores must be a numpy vector of int64 with at least one entry")
 
 
+def check_whole(value: int) -> None:
+    """Raise ValueError unless `value` is a whole number far from where 64 bits end. The message holds no value."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not -_LARGEST <= value <= _LARGEST:
+        raise ValueError("value must be a whole number of at most 61 bits")
+
+
+def check_sensitivity(sensitivity: int) -> None:
+    """Raise ValueError unless the sensitivity is a whole number above 0."""
+    if not isinstance(sensitivity, int) or sensitivity < 1:
+        raise ValueError("sensitivity must be a whole number above 0")
+
+
 def _gaussian(values: NDArray[np.float64], sensitivity: float, sigma: float, claimed: float) -> NDArray[np.float64]:
     measurement = gaussian_measurement(sigma)
     _hold(Cost(claimed), Cost(measurement.map(float(sensitivity))))
@@ -183,6 +234,11 @@ def _hold(claimed: Cost, mapped: Cost, keys: int = 0) -> None:
         raise AssertionError(f"the mechanism costs ρ = {mapped.rho!r}, but {claimed.rho!r} is claimed")
     if abs(mapped.delta_ps - claimed.delta_ps) > TAIL_TOLERANCE * claimed.delta_ps + TAIL_ROUNDING * keys:
         raise AssertionError(f"the mechanism costs δ = {mapped.delta_ps!r}, but {claimed.delta_ps!r} is claimed")
+
+
+def _hold_pure(claimed: float, mapped: float) -> None:
+    if not abs(mapped - claimed) <= TOLERANCE * claimed:
+        raise AssertionError(f"the mechanism costs ε = {mapped!r}, but {claimed!r} is claimed")
 
 
 def _hex(key: str) -> str:

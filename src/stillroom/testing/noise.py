@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stillroom.privacy.noise import Noise, check_counts, check_floats, check_scores, largest_step
+from stillroom.privacy.noise import (
+    Noise,
+    check_counts,
+    check_floats,
+    check_scores,
+    check_sensitivity,
+    check_whole,
+    largest_step,
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,22 @@ class RecordedNoise:
             output = self._inner.noisy_max(scores, range=range, scale=scale, monotonic=monotonic)
         return self._keep("noisy_max", parameters, output)  # type: ignore[no-any-return]
 
+    def choose(self, scores: NDArray[np.int64], *, sensitivity: int, scale: float) -> int:
+        parameters = {"sensitivity": sensitivity, "scale": scale}
+        if self._inner is None:
+            output = self._again("choose", parameters)
+        else:
+            output = self._inner.choose(scores, sensitivity=sensitivity, scale=scale)
+        return self._keep("choose", parameters, output)  # type: ignore[no-any-return]
+
+    def laplace(self, value: int, *, sensitivity: int, scale: float) -> int:
+        parameters = {"sensitivity": sensitivity, "scale": scale}
+        if self._inner is None:
+            output = self._again("laplace", parameters)
+        else:
+            output = self._inner.laplace(value, sensitivity=sensitivity, scale=scale)
+        return self._keep("laplace", parameters, output)  # type: ignore[no-any-return]
+
     def _again(self, name: str, parameters: Mapping[str, float | None]) -> Any:
         draw = next(self._replay, None)
         if draw is None or draw.name != name or dict(draw.parameters) != dict(parameters):
@@ -106,3 +130,14 @@ class NoNoise:
         check_scores(scores)
         largest_step(range, monotonic)
         return int(np.argmax(scores))
+
+    def choose(self, scores: NDArray[np.int64], *, sensitivity: int, scale: float) -> int:
+        """Return the index of the largest score, the lowest where several are largest."""
+        check_scores(scores)
+        check_sensitivity(sensitivity)
+        return int(np.argmax(scores))
+
+    def laplace(self, value: int, *, sensitivity: int, scale: float) -> int:
+        check_whole(value)
+        check_sensitivity(sensitivity)
+        return int(value)
