@@ -7,6 +7,7 @@
     │   ├── BadOption  UnknownName  BudgetTooSmall
     │   ├── OutputExists
     │   ├── MissingExtra
+    │   ├── PolicyInvalid
     │   └── ModelUnknown  ModelCorrupt  ModelUnfit
     ├── BudgetRefused                   3   the ledger says no; nothing was spent
     │   ├── LedgerEmpty
@@ -110,6 +111,11 @@ class OutputExists(UsageError):
 class MissingExtra(UsageError):
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an extra that is not installed: pip install 'stillroom[{extra}]'")
+
+
+class PolicyInvalid(UsageError):
+    def __init__(self, path: Path | str, field: str, reason: str) -> None:
+        super().__init__(f"The policy {str(path)!r} is wrong at {field}: {reason}.")
 
 
 class ModelUnknown(UsageError):
