@@ -1,0 +1,38 @@
+"""The union of detectors that a policy asks for."""
+
+from __future__ import annotations
+
+from stillroom.guard.categories import category
+from stillroom.guard.detect.base import Detector
+from stillroom.guard.detect.closedworld import ClosedWorld
+from stillroom.guard.detect.identifiers import IdentifierDetector
+from stillroom.guard.detect.patterns import PatternDetector, UserPatterns
+from stillroom.guard.detect.presidio import PresidioDetector
+from stillroom.guard.detect.union import Union
+from stillroom.guard.detect.words import MedicalDetector, WordDetector
+from stillroom.guard.policy import TIERS, Policy
+
+
+def build(policy: Policy) -> Union:
+    """Return the detectors of a policy, cheap ones first, with its words, patterns, formulary and order of tiers.
+
+    Raises MissingExtra without the extra guard.
+    """
+    detectors: list[Detector] = [PatternDetector(), MedicalDetector()]
+    if policy.words:
+        detectors.append(WordDetector(policy.words, "policy words"))
+    if policy.patterns:
+        detectors.append(UserPatterns(policy.patterns))
+    detectors += [IdentifierDetector(), PresidioDetector()]
+    rule = policy.closed_world
+    closed = (
+        ClosedWorld(policy.formulary, zipf=rule.zipf, capital_zipf=rule.capital_zipf, numbers=rule.numbers)
+        if rule.on
+        else None
+    )
+
+    def order(name: str) -> tuple[int, ...]:
+        # A stretch that two categories claim gets the stricter protection: no guess may lower another one's.
+        return -TIERS.index(policy.tier(name)), category(name).rank
+
+    return Union(detectors, closed, order=order)

@@ -1,0 +1,86 @@
+"""The closed-world rule: a word that no public list knows counts as private, and so does a number.
+
+It reads the value to decide, so that a template may tell that a word is rare; PRIVACY.md names this as not covered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from stillroom import lexicon
+from stillroom.guard.detect.words import countries, medical, names
+from stillroom.guard.spans import Span
+from stillroom.text import Word, words, words_with_spans
+
+NAME = "closed world"
+
+_NUMBER = re.compile(r"[+#]?\d(?:\d|[ .,/:()-]{1,2}(?=\d))*")
+_CARRIER = re.compile(r"[^\W_]*\d[^\W_]*")
+
+
+class ClosedWorld:
+    """Finds every word that is neither in a public list nor in the house's own formulary, and every number left.
+
+    Args:
+        formulary: words that the house calls public.
+        zipf: a lower-case word is known from this public frequency up.
+        capital_zipf: the same for a word with a capital, which is more often a name.
+        numbers: whether numbers count.
+    """
+
+    def __init__(
+        self, formulary: Iterable[str] = (), *, zipf: float = 2.0, capital_zipf: float = 4.0, numbers: bool = True
+    ) -> None:
+        self._known = frozenset(word for phrase in formulary for word in words(phrase))
+        self._medical = frozenset(
+            word for kind in ("diagnosis", "treatment") for phrase in medical()[kind] for word in words(phrase)
+        )
+        self._names: Collection[str] = names()
+        self._countries = frozenset(word for name in countries() for word in words(name))
+        self._zipf, self._capital, self._numbers = zipf, capital_zipf, numbers
+
+    def find(self, sentence: str, covered: Sequence[Span]) -> list[Span]:
+        """Return spans of category "unknown" and "number" over what no span in `covered` touches.
+
+        A covered word is left alone; a word that is covered in part counts as uncovered, and is taken whole.
+        """
+        taken = bytearray(len(sentence))
+        for span in covered:
+            taken[span.start : span.end] = b"\x01" * (span.end - span.start)
+        here = list(words_with_spans(sentence))
+        shouted = all(sentence[w.start : w.end].isupper() for w in here)
+        found = []
+        for i, word in enumerate(here):
+            if all(taken[word.start : word.end]):
+                continue
+            first = i == 0 or _opens(sentence, word.start)
+            if not self._public(word, sentence, first, shouted):
+                found.append(Span(word.start, word.end, "unknown", NAME, 1.0))
+        if self._numbers:
+            for match in (*_NUMBER.finditer(sentence), *_CARRIER.finditer(sentence)):
+                if not all(taken[match.start() : match.end()]):
+                    found.append(Span(*match.span(), "number", NAME, 1.0))
+        return found
+
+    def _public(self, word: Word, sentence: str, first: bool, shouted: bool) -> bool:
+        form = word.text
+        if form in self._known or form in self._medical or lexicon.is_stopword(form):
+            return True
+        if not form.isascii() or any(map(str.isdigit, form)):
+            return False
+        zipf = lexicon.zipf(form)
+        capital = any(map(str.isupper, sentence[word.start : word.end])) and not shouted
+        if not capital:
+            return zipf >= (self._capital if form in self._names else self._zipf)
+        if form in self._names:
+            return zipf >= 5.5
+        if form in self._countries:
+            return False
+        return zipf >= (self._zipf + 1 if first else self._capital)
+
+
+def _opens(sentence: str, start: int) -> bool:
+    """Say whether a word stands where a capital tells nothing: after a line break, a colon or a bullet."""
+    before = sentence[:start].rstrip(" \t\"'“(*•-")
+    return not before or before[-1] in "\n:.!?|"
