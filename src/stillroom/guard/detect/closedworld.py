@@ -16,6 +16,9 @@ from stillroom.text import Word, words, words_with_spans
 NAME = "closed world"
 
 _NUMBER = re.compile(r"[+#]?\d(?:\d|[ .,/:()-]{1,2}(?=\d))*")
+_SAME = re.compile(r"[ -]|\.? |'s | & ")
+_COMMON = 5.2
+"""Public frequency from which even a name is an ordinary word in a text without capitals ("will", "may")."""
 _CARRIER = re.compile(r"[^\W_]*\d[^\W_]*")
 
 
@@ -49,13 +52,15 @@ class ClosedWorld:
         for span in covered:
             taken[span.start : span.end] = b"\x01" * (span.end - span.start)
         here = list(words_with_spans(sentence))
+        uncased = not any(map(str.isupper, sentence))
+        proper = self._proper(here, sentence, taken)
         shouted = all(sentence[w.start : w.end].isupper() for w in here)
         found = []
         for i, word in enumerate(here):
             if all(taken[word.start : word.end]):
                 continue
             first = i == 0 or _opens(sentence, word.start)
-            if not self._public(word, sentence, first, shouted):
+            if i in proper or not self._public(word, sentence, first, shouted, uncased):
                 found.append(Span(word.start, word.end, "unknown", NAME, 1.0))
         if self._numbers:
             for match in (*_NUMBER.finditer(sentence), *_CARRIER.finditer(sentence)):
@@ -63,7 +68,36 @@ class ClosedWorld:
                     found.append(Span(*match.span(), "number", NAME, 1.0))
         return found
 
-    def _public(self, word: Word, sentence: str, first: bool, shouted: bool) -> bool:
+    def _proper(self, here: Sequence[Word], sentence: str, taken: bytearray) -> set[int]:
+        """Return the words of names of several words: capitals in a row, of which one is covered or private.
+
+        In a sentence that is mostly small letters, any two capitals in a row are a name ("Lending Club").
+        """
+        capitals = [sentence[w.start].isupper() and not lexicon.is_stopword(w.text) for w in here]
+        mostly_small = 2 * sum(sentence[w.start].islower() for w in here) > len(here)
+        found: set[int] = set()
+        first = 0
+        while first < len(here):
+            last = first
+            while (
+                last + 1 < len(here)
+                and capitals[first]
+                and capitals[last + 1]
+                and _SAME.fullmatch(sentence, here[last].end, here[last + 1].start)
+            ):
+                last += 1
+            if last > first and (mostly_small or any(self._named(here[i], taken) for i in range(first, last + 1))):
+                found.update(range(first, last + 1))
+            first = last + 1
+        return found
+
+    def _named(self, word: Word, taken: bytearray) -> bool:
+        form = word.text
+        if any(taken[word.start : word.end]) or form in self._names:
+            return True
+        return form not in self._known and form not in self._medical and lexicon.zipf(form) < self._capital - 1
+
+    def _public(self, word: Word, sentence: str, first: bool, shouted: bool, uncased: bool) -> bool:
         form = word.text
         if form in self._known or form in self._medical or lexicon.is_stopword(form):
             return True
@@ -72,9 +106,9 @@ class ClosedWorld:
         zipf = lexicon.zipf(form)
         capital = any(map(str.isupper, sentence[word.start : word.end])) and not shouted
         if not capital:
-            return zipf >= (self._capital if form in self._names else self._zipf)
+            return zipf >= ((_COMMON if uncased else self._capital) if form in self._names else self._zipf)
         if form in self._names:
-            return zipf >= 5.5
+            return zipf >= _COMMON + 0.3
         if form in self._countries:
             return False
         return zipf >= (self._zipf + 1 if first else self._capital)

@@ -33,6 +33,15 @@ _KEY = r"[\"']?"
 _CODE = r"(?=[\w/-]{0,30}\d)[\w/-]{2,40}(?:[ ][\w/-]{0,10}\d[\w/-]{0,10}){0,4}"
 _CURRENCY = "(?:usd|eur|gbp|chf|cad|aud|inr|jpy|dollars?|euros?|pounds?|cents?|pence|francs?|rupees?|yen|k|m|bn|million)"
 
+_JOB = (
+    "(?:administrator|writer|operator|consultant|cleaner|clerk|specialist|engineer|manager|nurse|teacher|technician"
+    "|officer|assistant|analyst|developer|designer|driver|worker|supervisor|accountant|attorney|lawyer|agent|mechanic"
+    "|director|secretary|inspector|therapist|surgeon|physician|pharmacist|dentist|scientist|architect|electrician"
+    "|plumber|carpenter|painter|farmer|chef|cook|waiter|waitress|cashier|receptionist|librarian|journalist|editor"
+    "|translator|instructor|professor|lecturer|researcher|trainer|coach|guard|packager|installer|repairer|assembler"
+    "|maker|tender|setter|attendant|representative|examiner|adviser|advisor|planner|coordinator|aide|host|hostess)"
+)
+
 # Category, pattern, the group that is the value. All are tried; the union decides where they overlap.
 _PATTERNS: tuple[tuple[str, str, int], ...] = (
     ("unknown", r"\[[A-Z_]{1,30}_\d{1,6}\]", 0),  # looks like a slot of a template, but stands in the text
@@ -69,6 +78,12 @@ _PATTERNS: tuple[tuple[str, str, int], ...] = (
     ("address", rf"\b\d{{1,6}}[a-z]?\s{{1,3}}(?-i:{_CAPITAL}\s{{1,3}}){{1,4}}(?:\d{{1,6}}[a-z]?\b)?", 0),
     ("address", rf"\b(?-i:(?:{_CAPITAL}|de|del|da|do|la|van|von|der|den)\s){{1,4}}\d{{1,5}}[a-z]?,?\s", 0),
     ("address", r"\b(?-i:AA|AE|AP|APO|FPO|DPO)\b[,\s]{1,3}(?-i:(?:AA|AE|AP)\s)?\d{5}\b", 0),
+    ("address", rf"(?:\bthe\s)?\bcorner\sof\s[^,;?!\n]{{3,80}}", 0),
+    ("address", rf"(?-i:\b{_CAPITAL})\sand\s(?:\w{{1,4}}\.\s)?(?-i:{_CAPITAL})(?:\s\w{{1,12}}\.?){{0,2}}\s\d{{1,5}}\b", 0),
+    ("organisation", rf"(?-i:\b{_CAPITAL},\s{_CAPITAL}(?:,?\sand\s|\s?&\s?){_CAPITAL})", 0),
+    ("organisation", rf"(?-i:\b(?:{_CAPITAL}\s){{1,4}})(?:ltd|inc|llc|plc|gmbh|corp|corporation|limited|s\.a|ag|co|company|group|partners|hospital|clinic|university|bank)\b\.?", 0),
+    ("profession", rf"^(?:{_NAME}[ -](?:and\s)?){{1,4}}{_JOB}\s*$", 0),
+    ("profession", rf"\b(?:as|as\san?|as\sthe|,\sthe|,\san?)\s((?:{_NAME}[ -](?:and\s)?){{0,4}}?{_JOB})\b", 1),
     ("password", rf"\b(?:password|passwd|pwd|passcode|passphrase|pin(?:\scode)?)\b{_KEY}{_IS}(\S{{2,64}})", 1),
     ("username", rf"\b(?:user\s?name|user\s?id|login|screen\s?name|nickname)\b{_KEY}{_IS}(\S{{2,64}})", 1),
     ("username", r"(?<![\w@.])@\w{2,40}\b", 0),
@@ -95,7 +110,7 @@ class PatternDetector(Detector):
     name = "patterns"
 
     def __init__(self) -> None:
-        self._patterns = [(category, re.compile(pattern, re.I), group) for category, pattern, group in _PATTERNS]
+        self._patterns = [(category, re.compile(pattern, re.I | re.M), group) for category, pattern, group in _PATTERNS]
 
     def detect(self, sentences: Sequence[str]) -> list[list[Span]]:
         """Return every match of every pattern."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from stillroom.guard.categories import category
 from stillroom.guard.detect.base import LONGEST_SENTENCE, Detector, watched
 from stillroom.guard.detect.closedworld import ClosedWorld
+from stillroom.guard.detect.gaps import filled, joined
 from stillroom.guard.detect.language import readable
 from stillroom.guard.detect.propagation import propagated
 from stillroom.guard.spans import Span
@@ -18,8 +18,6 @@ Order = Callable[[str], tuple[int, ...]]
 
 BATCH = 64
 SECONDS = 10.0
-_JOINED = frozenset({"person", "organisation", "address", "city", "unknown", "number"})
-_BETWEEN = re.compile(r"[\s.,'’&/()-]{0,4}(?:\b[^\W\d_]\b[\s.,'’-]{0,3})?")
 
 
 def by_rank(name: str) -> tuple[int, ...]:
@@ -86,7 +84,7 @@ class Union:
     def _whole(self, plain: str, spans: list[Span]) -> list[Span]:
         apart = resolve(plain, spans, self._order)
         more = propagated(plain, apart)
-        return joined(plain, resolve(plain, apart + more, self._order) if more else apart)
+        return joined(plain, filled(plain, resolve(plain, apart + more, self._order) if more else apart))
 
 
 def resolve(plain: str, spans: Iterable[Span], order: Order = by_rank) -> list[Span]:
@@ -106,23 +104,18 @@ def resolve(plain: str, spans: Iterable[Span], order: Order = by_rank) -> list[S
     return sorted(kept, key=lambda s: s.start)
 
 
-def joined(plain: str, spans: Sequence[Span]) -> list[Span]:
-    """Return spans where neighbours of one kind are one: parts of a name, of an address, with initials between them."""
-    found: list[Span] = []
-    for span in spans:
-        last = found[-1] if found else None
-        if last and last.category == span.category and span.category in _JOINED:
-            between = plain[last.end : span.start]
-            if len(between) <= 8 and _BETWEEN.fullmatch(between):
-                found[-1] = Span(last.start, span.end, span.category, last.detector, min(last.score, span.score))
-                continue
-        found.append(span)
-    return found
-
-
 def _pieces(plain: str) -> Iterator[tuple[int, int]]:
-    """Yield where the sentences stand, cut at a blank where one is longer than LONGEST_SENTENCE."""
+    """Yield where the sentences stand, cut at a blank where one is longer than LONGEST_SENTENCE.
+
+    What goes on with a digit or a small letter is no new sentence ("Apt. 12"): a detector had better see it whole.
+    """
+    apart: list[tuple[int, int]] = []
     for start, end in sentence_spans(plain):
+        if apart and not plain[start].isupper() and end - apart[-1][0] <= LONGEST_SENTENCE:
+            apart[-1] = (apart[-1][0], end)
+        else:
+            apart.append((start, end))
+    for start, end in apart:
         while end - start > LONGEST_SENTENCE:
             cut = plain.rfind(" ", start + LONGEST_SENTENCE // 2, start + LONGEST_SENTENCE)
             cut = cut if cut > 0 else start + LONGEST_SENTENCE

@@ -74,6 +74,15 @@ class MedicalDetector(Detector):
         return found
 
 
+_IRREGULAR = (
+    "american british english scottish welsh irish french german dutch spanish greek swiss danish swedish finnish "
+    "polish turkish czech slovak croatian serbian russian ukrainian portuguese brazilian mexican chinese japanese "
+    "korean indian pakistani thai vietnamese filipino arab arabic jewish muslim christian hindu buddhist sikh "
+    "catholic protestant european african asian hispanic latino latina caucasian icelandic norwegian belgian "
+    "slovenian cambodian swede dane finn turk pole scot kurdish tamil bengali punjabi yoruba zulu maori roma"
+).split()
+
+
 @cache
 def medical() -> dict[str, list[str]]:
     """Return the public medical lists by kind; each line of the file is "kind: phrase, phrase"."""
@@ -94,6 +103,19 @@ def countries() -> frozenset[str]:
     except ImportError as error:
         raise MissingExtra("the list of countries", "guard") from error
     return frozenset(name.lower() for name in Provider.countries) | {"usa", "uk", "england", "scotland", "wales"}
+
+
+@cache
+def nationalities() -> frozenset[str]:
+    """Return words for people of a country, lower-case: formed from its name where English knows the form."""
+    found = set(_IRREGULAR)
+    for name in countries():
+        if " " in name:
+            continue
+        for stem in (name, name[:-1], name[:-2]):
+            formed = (stem + ending for ending in ("n", "an", "ian", "ese", "i", "ish", "ic"))
+            found.update(form for form in formed if lexicon.zipf(form) >= 2 and form not in countries())
+    return frozenset(found - {"chic", "mali", "pean", "persian gulf"})
 
 
 @cache
