@@ -9,7 +9,7 @@ from stillroom.guard.detect.identifiers import IdentifierDetector
 from stillroom.guard.detect.patterns import PatternDetector, UserPatterns
 from stillroom.guard.detect.presidio import PresidioDetector
 from stillroom.guard.detect.union import Union
-from stillroom.guard.detect.words import MedicalDetector, WordDetector, countries, nationalities
+from stillroom.guard.detect.words import MedicalDetector, WordDetector, countries, nationalities, states
 from stillroom.guard.policy import TIERS, Policy
 
 
@@ -18,7 +18,7 @@ def build(policy: Policy) -> Union:
 
     Raises MissingExtra without the extra guard.
     """
-    places = WordDetector({"country": countries(), "nationality": nationalities()}, "places")
+    places = WordDetector({"country": countries(), "nationality": nationalities(), "city": states()}, "places")
     detectors: list[Detector] = [PatternDetector(), MedicalDetector(), places]
     if policy.words:
         detectors.append(WordDetector(policy.words, "policy words"))

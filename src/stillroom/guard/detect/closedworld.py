@@ -19,6 +19,8 @@ _NUMBER = re.compile(r"[+#]?\d(?:\d|[ .,/:()-]{1,2}(?=\d))*")
 _SAME = re.compile(r"[ -]|\.? |'s | & ")
 _COMMON = 5.2
 """Public frequency from which even a name is an ordinary word in a text without capitals ("will", "may")."""
+_SURNAME = 3.5
+"""Public frequency below which a word right after a given name is a family name."""
 _CARRIER = re.compile(r"[^\W_]*\d[^\W_]*")
 
 
@@ -56,11 +58,16 @@ class ClosedWorld:
         proper = self._proper(here, sentence, taken)
         shouted = all(sentence[w.start : w.end].isupper() for w in here)
         found = []
+        named = -2  # the last word that is a name
         for i, word in enumerate(here):
+            if word.text in self._names and taken[word.start]:
+                named = i
             if all(taken[word.start : word.end]):
                 continue
             first = i == 0 or _opens(sentence, word.start)
-            if i in proper or not self._public(word, sentence, first, shouted, uncased):
+            surname = named == i - 1 and lexicon.zipf(word.text) < _SURNAME and not lexicon.is_stopword(word.text)
+            if i in proper or surname or not self._public(word, sentence, first, shouted, uncased):
+                named = i if word.text in self._names else named
                 found.append(Span(word.start, word.end, "unknown", NAME, 1.0))
         if self._numbers:
             for match in (*_NUMBER.finditer(sentence), *_CARRIER.finditer(sentence)):

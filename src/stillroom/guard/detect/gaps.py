@@ -14,8 +14,8 @@ _NAMING = frozenset(
     {"person", "organisation", "address", "city", "country", "postcode", "unknown", "number", "date", "amount", "card"}
 )
 _JOINED = frozenset({"person", "organisation", "address", "city", "unknown", "number"})
-_LONGEST = 14
-_SHORT = re.compile(r"[^\W\d_]{1,3}")
+_LONGEST = 30
+_RARE = 3.5
 _ANY = re.compile(r"[^\W_]+")
 _PARTICLES = frozenset("de del della da do dos di du la le el y e i van von der den ter ten st av al bin ibn".split())
 _INITIAL = re.compile(r"[\s.]{1,2}([^\W\d_])\b\.?(?!['’])")
@@ -37,7 +37,7 @@ def filled(plain: str, spans: Sequence[Span]) -> list[Span]:
             continue
         gap_end = following.start if following else len(plain)
         gap = plain[span.end : gap_end]
-        if following and following.category in _NAMING and len(gap) <= _LONGEST and _belongs(gap):
+        if following and following.category in _NAMING and len(gap.split()) <= 4 and len(gap.strip()) <= _LONGEST and _belongs(gap):
             found[-1] = Span(span.start, span.end + len(gap.rstrip()), span.category, span.detector, span.score)
         elif span.category in ("person", "unknown") and (initial := _INITIAL.match(plain, span.end, gap_end)):
             if initial[1].isupper() and initial[1] != "I":
@@ -60,9 +60,22 @@ def joined(plain: str, spans: Sequence[Span]) -> list[Span]:
 
 
 def _belongs(gap: str) -> bool:
-    """Say whether what stands between two names is part of them: short words that English does not use there."""
+    """Say whether what stands between two names is part of them.
+
+    That is particles, codes in capitals, short words that English does not use there, rare words; and, over a line
+    break or a comma, words with a capital.
+    """
     between = _ANY.findall(gap)
-    return bool(between) and all(
-        _SHORT.fullmatch(w) and (w.lower() in _PARTICLES or len(w) == 1 or not lexicon.is_stopword(w.lower()))
-        for w in between
-    ) and not any(c in ":;!?=" for c in gap)
+    if not between or any(c in ";!?=" for c in gap):
+        return False
+    apart = "\n" in gap or "," in gap
+    return all(_part(word, apart) for word in between)
+
+
+def _part(word: str, apart: bool) -> bool:
+    form = word.lower()
+    if form in _PARTICLES or len(word) == 1 or (word.isupper() and len(word) <= 3):
+        return True
+    if lexicon.is_stopword(form):
+        return False
+    return len(word) <= 3 or lexicon.zipf(form) < _RARE or (apart and word[0].isupper())

@@ -41,12 +41,12 @@ _CATEGORIES = {
     "MAC_ADDRESS": "ip",
     "UUID": "record_number",
     "CRYPTO": "account",
-    "US_BANK_NUMBER": "account",
-    "US_DRIVER_LICENSE": "licence",
+    "US_BANK_NUMBER": "number",  # these three are any digits of some length
+    "US_DRIVER_LICENSE": "number",
     "MEDICAL_LICENSE": "licence",
     "US_ITIN": "national_id",
     "US_SSN": "national_id",
-    "US_PASSPORT": "national_id",
+    "US_PASSPORT": "number",
     "UK_NHS": "national_id",
     "PHONE_NUMBER": "phone",
 }

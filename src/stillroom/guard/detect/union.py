@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from stillroom.guard.categories import category
@@ -16,6 +17,7 @@ from stillroom.text import normalise, sentence_spans
 Order = Callable[[str], tuple[int, ...]]
 """The place of a category where spans overlap: the smallest wins."""
 
+_ABBREVIATED = re.compile(r"\b(?:ul|str|av|no|apt|ste|bldg|pr|vul|kv|pl|via|st|mt|ft)\.\s+$", re.I)
 BATCH = 64
 SECONDS = 10.0
 
@@ -107,11 +109,12 @@ def resolve(plain: str, spans: Iterable[Span], order: Order = by_rank) -> list[S
 def _pieces(plain: str) -> Iterator[tuple[int, int]]:
     """Yield where the sentences stand, cut at a blank where one is longer than LONGEST_SENTENCE.
 
-    What goes on with a digit or a small letter is no new sentence ("Apt. 12"): a detector had better see it whole.
+    What goes on with a digit or a small letter is no new sentence ("Apt. 12"), nor what follows an abbreviation in an address ("ul. Długa"): a detector had better see it whole.
     """
     apart: list[tuple[int, int]] = []
     for start, end in sentence_spans(plain):
-        if apart and not plain[start].isupper() and end - apart[-1][0] <= LONGEST_SENTENCE:
+        goes_on = not plain[start].isupper() or _ABBREVIATED.search(plain, max(0, start - 8), start)
+        if apart and goes_on and end - apart[-1][0] <= LONGEST_SENTENCE:
             apart[-1] = (apart[-1][0], end)
         else:
             apart.append((start, end))

@@ -79,7 +79,8 @@ _IRREGULAR = (
     "polish turkish czech slovak croatian serbian russian ukrainian portuguese brazilian mexican chinese japanese "
     "korean indian pakistani thai vietnamese filipino arab arabic jewish muslim christian hindu buddhist sikh "
     "catholic protestant european african asian hispanic latino latina caucasian icelandic norwegian belgian "
-    "slovenian cambodian swede dane finn turk pole scot kurdish tamil bengali punjabi yoruba zulu maori roma"
+    "slovenian cambodian swede dane finn turk pole scot kurdish tamil bengali punjabi yoruba zulu maori roma israeli iraqi iranian bangladeshi kuwaiti qatari omani yemeni "
+    "saudi emirati nepali somali azerbaijani uzbek tajik kazakh afghan dutchman frenchman englishman irishman"
 ).split()
 
 
@@ -102,7 +103,18 @@ def countries() -> frozenset[str]:
         from faker.providers.address.en import Provider
     except ImportError as error:
         raise MissingExtra("the list of countries", "guard") from error
-    return frozenset(name.lower() for name in Provider.countries) | {"usa", "uk", "england", "scotland", "wales"}
+    plain = (name.partition(" (")[0].lower() for name in Provider.countries)
+    return frozenset(plain) | {"usa", "uk", "united states", "russia", "england", "scotland", "wales"}
+
+
+@cache
+def states() -> frozenset[str]:
+    """Return the names of the states of the USA and the provinces of Canada, lower-case. Raises MissingExtra."""
+    try:
+        from faker.providers.address import en_CA, en_US
+    except ImportError as error:
+        raise MissingExtra("the list of states", "guard") from error
+    return frozenset(name.lower() for name in (*en_US.Provider.states, *en_CA.Provider.provinces))
 
 
 @cache
@@ -110,12 +122,10 @@ def nationalities() -> frozenset[str]:
     """Return words for people of a country, lower-case: formed from its name where English knows the form."""
     found = set(_IRREGULAR)
     for name in countries():
-        if " " in name:
-            continue
         for stem in (name, name[:-1], name[:-2]):
-            formed = (stem + ending for ending in ("n", "an", "ian", "ese", "i", "ish", "ic"))
-            found.update(form for form in formed if lexicon.zipf(form) >= 2 and form not in countries())
-    return frozenset(found - {"chic", "mali", "pean", "persian gulf"})
+            if len(stem) >= 4 and " " not in stem:
+                found.update(form for e in ("n", "an", "ian", "ese") if lexicon.zipf(form := stem + e) >= 2)
+    return frozenset(found)
 
 
 @cache
