@@ -78,10 +78,10 @@ class ClosedWorld:
     def _proper(self, here: Sequence[Word], sentence: str, taken: bytearray) -> set[int]:
         """Return the words of names of several words: capitals in a row, of which one is covered or private.
 
-        In a sentence that is mostly small letters, any two capitals in a row are a name ("Lending Club").
+        Where a third of the words are in small letters, any two capitals in a row are a name ("Lending Club").
         """
         capitals = [sentence[w.start].isupper() and not lexicon.is_stopword(w.text) for w in here]
-        mostly_small = 2 * sum(sentence[w.start].islower() for w in here) > len(here)
+        mostly_small = 3 * sum(sentence[w.start].islower() for w in here) > len(here)
         found: set[int] = set()
         first = 0
         while first < len(here):

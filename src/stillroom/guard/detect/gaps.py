@@ -10,9 +10,7 @@ from stillroom.guard.spans import Span
 
 NAME = "gaps"
 
-_NAMING = frozenset(
-    {"person", "organisation", "address", "city", "country", "postcode", "unknown", "number", "date", "amount", "card"}
-)
+_OTHER = frozenset("dose laboratory drug diagnosis treatment language_unknown age time nationality title url email".split())
 _JOINED = frozenset({"person", "organisation", "address", "city", "unknown", "number"})
 _LONGEST = 30
 _RARE = 3.5
@@ -33,11 +31,11 @@ def filled(plain: str, spans: Sequence[Span]) -> list[Span]:
     for i, span in enumerate(spans):
         following = spans[i + 1] if i + 1 < len(spans) else None
         found.append(span)
-        if span.category not in _NAMING:
+        if span.category in _OTHER:
             continue
         gap_end = following.start if following else len(plain)
         gap = plain[span.end : gap_end]
-        if following and following.category in _NAMING and len(gap.split()) <= 4 and len(gap.strip()) <= _LONGEST and _belongs(gap):
+        if following and following.category not in _OTHER and len(gap.split()) <= 4 and len(gap.strip()) <= _LONGEST and _belongs(gap):
             found[-1] = Span(span.start, span.end + len(gap.rstrip()), span.category, span.detector, span.score)
         elif span.category in ("person", "unknown") and (initial := _INITIAL.match(plain, span.end, gap_end)):
             if initial[1].isupper() and initial[1] != "I":
