@@ -50,7 +50,16 @@ def measure(rows: Sequence[dict[str, Any]], found: Sequence[Sequence[Span]]) -> 
                 caught[span["type"]] += 1
             else:
                 leak = True
-                missed.append((span["type"], "".join(text[i] if text[i].isspace() or not covered[i] else "_" for i in range(span["start"], span["end"])), text))
+                missed.append(
+                    (
+                        span["type"],
+                        "".join(
+                            text[i] if text[i].isspace() or not covered[i] else "_"
+                            for i in range(span["start"], span["end"])
+                        ),
+                        text,
+                    )
+                )
             for i in inked:
                 wanted[i] = 1
         bad += leak

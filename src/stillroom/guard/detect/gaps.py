@@ -10,7 +10,9 @@ from stillroom.guard.spans import Span
 
 NAME = "gaps"
 
-_OTHER = frozenset("dose laboratory drug diagnosis treatment language_unknown age time nationality title url email".split())
+_OTHER = frozenset(
+    "dose laboratory drug diagnosis treatment language_unknown age time nationality title url email".split()
+)
 _JOINED = frozenset({"person", "organisation", "address", "city", "unknown", "number"})
 _LONGEST = 30
 _RARE = 3.5
@@ -35,7 +37,13 @@ def filled(plain: str, spans: Sequence[Span]) -> list[Span]:
             continue
         gap_end = following.start if following else len(plain)
         gap = plain[span.end : gap_end]
-        if following and following.category not in _OTHER and len(gap.split()) <= 4 and len(gap.strip()) <= _LONGEST and _belongs(gap):
+        if (
+            following
+            and following.category not in _OTHER
+            and len(gap.split()) <= 4
+            and len(gap.strip()) <= _LONGEST
+            and _belongs(gap)
+        ):
             found[-1] = Span(span.start, span.end + len(gap.rstrip()), span.category, span.detector, span.score)
         elif span.category in ("person", "unknown") and (initial := _INITIAL.match(plain, span.end, gap_end)):
             if initial[1].isupper() and initial[1] != "I":

@@ -31,7 +31,9 @@ _CAPITAL = r"[A-Z\u00c0-\u00de\u0100-\u024f\u0370-\u03ff\u0400-\u042f][\w'.-]{0,
 _IS = r"(?:\s{0,3}(?:\bis\b|\bwas\b|=|:|#)){0,2}\s{0,3}[\"'“]?"
 _KEY = r"[\"']?"
 _CODE = r"(?=[\w/-]{0,30}\d)[\w/-]{2,40}(?:[ ][\w/-]{0,10}\d[\w/-]{0,10}){0,4}"
-_CURRENCY = "(?:usd|eur|gbp|chf|cad|aud|inr|jpy|dollars?|euros?|pounds?|cents?|pence|francs?|rupees?|yen|k|m|bn|million)"
+_CURRENCY = (
+    "(?:usd|eur|gbp|chf|cad|aud|inr|jpy|dollars?|euros?|pounds?|cents?|pence|francs?|rupees?|yen|k|m|bn|million)"
+)
 
 _JOB = (
     "(?:administrator|writer|operator|consultant|cleaner|clerk|specialist|engineer|manager|nurse|teacher|technician"

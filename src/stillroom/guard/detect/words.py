@@ -50,7 +50,9 @@ class MedicalDetector(Detector):
 
     def __init__(self) -> None:
         self._listed = WordDetector({kind: medical()[kind] for kind in ("diagnosis", "treatment")}, self.name)
-        self._endings = [(kind, tuple(e.strip() for e in medical()[f"{kind} ending"])) for kind in ("diagnosis", "treatment")]
+        self._endings = [
+            (kind, tuple(e.strip() for e in medical()[f"{kind} ending"])) for kind in ("diagnosis", "treatment")
+        ]
         self._plain = frozenset(medical()["plain"])
 
     def detect(self, sentences: Sequence[str]) -> list[list[Span]]:
