@@ -28,9 +28,9 @@ _CURRENCIES = {
     "dollar": "usd", "dollars": "usd", "euro": "eur", "euros": "eur", "pound": "gbp", "pounds": "gbp",
 }  # fmt: skip
 _TIMES = {"k": 1000, "m": 1_000_000, "million": 1_000_000, "bn": 1_000_000_000}
-_TITLES = frozenset("dr mr mrs ms miss prof professor sir madam rev".split())
-_CODES = frozenset("card iban national_id record_number licence account postcode".split())
-_SPELLED = frozenset("phone number card account national_id record_number postcode".split())
+_TITLES = frozenset(["dr", "mr", "mrs", "ms", "miss", "prof", "professor", "sir", "madam", "rev"])
+_CODES = frozenset(["card", "iban", "national_id", "record_number", "licence", "account", "postcode"])
+_SPELLED = frozenset(["phone", "number", "card", "account", "national_id", "record_number", "postcode"])
 
 
 def canonical(category: str, surface: str, *, day_first: bool = False) -> str:

@@ -102,7 +102,7 @@ def templates(
         for plain, each in zip(plains, kept, strict=True)
     ]
     _name_people(numbers, kept, values)
-    return [_template(plain, *rest, numbers) for plain, *rest in zip(plains, kept, values, strict=True)]
+    return [_template(plain, each, own, numbers) for plain, each, own in zip(plains, kept, values, strict=True)]
 
 
 def _name_people(numbers: Numbers, kept: Sequence[Sequence[Span]], values: Sequence[Sequence[str]]) -> None:

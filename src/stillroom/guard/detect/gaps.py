@@ -11,13 +11,54 @@ from stillroom.guard.spans import Span
 NAME = "gaps"
 
 _OTHER = frozenset(
-    "dose laboratory drug diagnosis treatment language_unknown age time nationality title url email".split()
-)
+    [
+        "dose",
+        "laboratory",
+        "drug",
+        "diagnosis",
+        "treatment",
+        "language_unknown",
+        "age",
+        "time",
+        "nationality",
+        "title",
+        "url",
+        "email",
+    ]
+)  # fmt: skip
 _JOINED = frozenset({"person", "organisation", "address", "city", "unknown", "number"})
-_LONGEST = 30
+_LONGEST, _MOST = 30, 4
 _RARE = 3.5
 _ANY = re.compile(r"[^\W_]+")
-_PARTICLES = frozenset("de del della da do dos di du la le el y e i van von der den ter ten st av al bin ibn".split())
+_PARTICLES = frozenset(
+    [
+        "de",
+        "del",
+        "della",
+        "da",
+        "do",
+        "dos",
+        "di",
+        "du",
+        "la",
+        "le",
+        "el",
+        "y",
+        "e",
+        "i",
+        "van",
+        "von",
+        "der",
+        "den",
+        "ter",
+        "ten",
+        "st",
+        "av",
+        "al",
+        "bin",
+        "ibn",
+    ]
+)  # fmt: skip
 _INITIAL = re.compile(r"[\s.]{1,2}([^\W\d_])\b\.?(?!['’])")
 _BETWEEN = re.compile(r"[\s.,'’&/()-]{0,4}")
 
@@ -45,8 +86,9 @@ def filled(plain: str, spans: Sequence[Span]) -> list[Span]:
             and _belongs(gap)
         ):
             found[-1] = Span(span.start, span.end + len(gap.rstrip()), span.category, span.detector, span.score)
-        elif span.category in ("person", "unknown") and (initial := _INITIAL.match(plain, span.end, gap_end)):
-            if initial[1].isupper() and initial[1] != "I":
+        elif span.category in ("person", "unknown"):
+            initial = _INITIAL.match(plain, span.end, gap_end)
+            if initial and initial[1].isupper() and initial[1] != "I":
                 found[-1] = Span(span.start, initial.end(1), span.category, span.detector, span.score)
     return found
 
@@ -72,7 +114,7 @@ def _belongs(gap: str) -> bool:
     break or a comma, words with a capital.
     """
     between = _ANY.findall(gap)
-    if not between or any(c in ";!?=" for c in gap):
+    if not between or len(gap.split()) > _MOST or len(gap.strip()) > _LONGEST or any(c in ";!?=" for c in gap):
         return False
     apart = "\n" in gap or "," in gap
     return all(_part(word, apart) for word in between)

@@ -11,9 +11,25 @@ from stillroom.text import Word, words, words_with_spans
 NAME = "propagation"
 
 _WHOLE = frozenset(
-    "person organisation address city username account record_number licence national_id email phone unknown password "
-    "diagnosis drug treatment".split()
-)
+    [
+        "person",
+        "organisation",
+        "address",
+        "city",
+        "username",
+        "account",
+        "record_number",
+        "licence",
+        "national_id",
+        "email",
+        "phone",
+        "unknown",
+        "password",
+        "diagnosis",
+        "drug",
+        "treatment",
+    ]
+)  # fmt: skip
 _PARTS = frozenset({"person"})
 _COMMON = 4.5
 """Public frequency from which a part of a name is propagated only where it has a capital too ("Will", "Mark")."""

@@ -109,7 +109,8 @@ def resolve(plain: str, spans: Iterable[Span], order: Order = by_rank) -> list[S
 def _pieces(plain: str) -> Iterator[tuple[int, int]]:
     """Yield where the sentences stand, cut at a blank where one is longer than LONGEST_SENTENCE.
 
-    What goes on with a digit or a small letter is no new sentence ("Apt. 12"), nor what follows an abbreviation in an address ("ul. Długa"): a detector had better see it whole.
+    What goes on with a digit or a small letter is no new sentence ("Apt. 12"), nor is what follows an abbreviation of
+    addresses ("ul. Długa"): a detector had better see it whole.
     """
     apart: list[tuple[int, int]] = []
     for start, end in sentence_spans(plain):

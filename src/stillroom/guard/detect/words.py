@@ -76,16 +76,6 @@ class MedicalDetector(Detector):
         return found
 
 
-_IRREGULAR = (
-    "american british english scottish welsh irish french german dutch spanish greek swiss danish swedish finnish "
-    "polish turkish czech slovak croatian serbian russian ukrainian portuguese brazilian mexican chinese japanese "
-    "korean indian pakistani thai vietnamese filipino arab arabic jewish muslim christian hindu buddhist sikh "
-    "catholic protestant european african asian hispanic latino latina caucasian icelandic norwegian belgian "
-    "slovenian cambodian swede dane finn turk pole scot kurdish tamil bengali punjabi yoruba zulu maori roma israeli iraqi iranian bangladeshi kuwaiti qatari omani yemeni "
-    "saudi emirati nepali somali azerbaijani uzbek tajik kazakh afghan dutchman frenchman englishman irishman"
-).split()
-
-
 @cache
 def medical() -> dict[str, list[str]]:
     """Return the public medical lists by kind; each line of the file is "kind: phrase, phrase"."""
@@ -122,7 +112,8 @@ def states() -> frozenset[str]:
 @cache
 def nationalities() -> frozenset[str]:
     """Return words for people of a country, lower-case: formed from its name where English knows the form."""
-    found = set(_IRREGULAR)
+    text = (files("stillroom.guard.detect") / "nationalities.txt").read_text(encoding="utf-8")
+    found = {word for line in text.splitlines() if not line.startswith("#") for word in line.split()}
     for name in countries():
         for stem in (name, name[:-1], name[:-2]):
             if len(stem) >= 4 and " " not in stem:
@@ -132,7 +123,7 @@ def nationalities() -> frozenset[str]:
 
 @cache
 def names() -> frozenset[str]:
-    """Return common given and family names of people, lower-case, from public lists. Raises MissingExtra without faker."""
+    """Return common given and family names of people, lower-case, from public lists. Raises MissingExtra."""
     found: set[str] = set()
     try:
         from importlib import import_module
