@@ -13,8 +13,11 @@ from stillroom.guard.detect.words import MedicalDetector, WordDetector, countrie
 from stillroom.guard.policy import TIERS, Policy
 
 
-def build(policy: Policy) -> Union:
+def build(policy: Policy, names: Detector | None = None) -> Union:
     """Return the detectors of a policy, cheap ones first, with its words, patterns, formulary and order of tiers.
+
+    Args:
+        names: finds names by their context; by default Presidio with spaCy's model, which takes seconds to load.
 
     Raises MissingExtra without the extra guard.
     """
@@ -24,7 +27,7 @@ def build(policy: Policy) -> Union:
         detectors.append(WordDetector(policy.words, "policy words"))
     if policy.patterns:
         detectors.append(UserPatterns(policy.patterns))
-    detectors += [IdentifierDetector(), PresidioDetector()]
+    detectors += [IdentifierDetector(), PresidioDetector() if names is None else names]
     rule = policy.closed_world
     closed = (
         ClosedWorld(policy.formulary, zipf=rule.zipf, capital_zipf=rule.capital_zipf, numbers=rule.numbers)

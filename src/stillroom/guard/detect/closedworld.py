@@ -70,9 +70,12 @@ class ClosedWorld:
                 named = i if word.text in self._names else named
                 found.append(Span(word.start, word.end, "unknown", NAME, 1.0))
         if self._numbers:
-            for match in (*_NUMBER.finditer(sentence), *_CARRIER.finditer(sentence)):
-                if not all(taken[match.start() : match.end()]):
-                    found.append(Span(*match.span(), "number", NAME, 1.0))
+            for pattern in (_NUMBER, _CARRIER):
+                for match in pattern.finditer(sentence):
+                    start, end = match.span()
+                    if not all(taken[start:end]):
+                        found.append(Span(start, end, "number", NAME, 1.0))
+                        taken[start:end] = b"\x01" * (end - start)
         return found
 
     def _proper(self, here: Sequence[Word], sentence: str, taken: bytearray) -> set[int]:

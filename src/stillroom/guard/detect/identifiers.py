@@ -51,8 +51,11 @@ class IdentifierDetector(Detector):
         if sum(map(str.isdigit, sentence)) < _LEAST_PHONE - 1:
             return
         for match in _IBAN.finditer(sentence):
-            if self._iban.is_valid(match[0]):
-                yield Span(*match.span(), "iban", self.name, 1.0)
+            # A written-out IBAN runs on into the words behind it: the longest start that passes is the number.
+            ends = [match.end(), *(match.start() + i for i in range(len(match[0]) - 1, 14, -1) if match[0][i] in " -")]
+            end = next((end for end in ends if self._iban.is_valid(sentence[match.start() : end])), None)
+            if end is not None:
+                yield Span(match.start(), end, "iban", self.name, 1.0)
         for match in _DIGITS.finditer(sentence):
             digits = re.sub(r"\D", "", match[0])
             if 12 <= len(digits) <= 19 and self._luhn.is_valid(digits):

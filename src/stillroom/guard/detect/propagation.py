@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stillroom import lexicon
+from stillroom.guard.detect.words import names
 from stillroom.guard.spans import Span
 from stillroom.text import Word, words, words_with_spans
 
@@ -74,7 +75,7 @@ def _forms(surface: str, category: str) -> list[tuple[str, ...]]:
         return []
     forms = [parts] if len(parts) > 1 or len(parts[0]) > 2 else []
     if category in _PARTS and len(parts) > 1:
-        forms += [(part,) for part in parts if len(part) > 2 and not lexicon.is_stopword(part)]
+        forms += [(part,) for part in parts if len(part) > 2 and (part in names() or not lexicon.is_stopword(part))]
     return forms
 
 

@@ -114,7 +114,7 @@ def _pieces(plain: str) -> Iterator[tuple[int, int]]:
     """
     apart: list[tuple[int, int]] = []
     for start, end in sentence_spans(plain):
-        goes_on = not plain[start].isupper() or _ABBREVIATED.search(plain, max(0, start - 8), start)
+        goes_on = plain[start].islower() or plain[start].isdecimal() or _ABBREVIATED.search(plain, max(0, start - 8), start)
         if apart and goes_on and end - apart[-1][0] <= LONGEST_SENTENCE:
             apart[-1] = (apart[-1][0], end)
         else:
