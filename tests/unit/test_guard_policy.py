@@ -15,7 +15,7 @@ from stillroom.embed.hashing import HashEmbedder
 from stillroom.errors import FileFormat, FileMissing, PolicyInvalid, UnknownName
 from stillroom.guard.canonical import canonical, date_of, number_of
 from stillroom.guard.categories import CATEGORIES
-from stillroom.guard.policy import BUILT_IN, TIERS, Policy, RiskRule, load_policy, read_policy, stricter
+from stillroom.guard.policy import BUILT_IN, TIERS, Policy, RiskRule, load_policy, read_policy
 from stillroom.guard.risk import Risk, raised, relevance, score, sensitivity
 from stillroom.guard.spans import Span
 from stillroom.guard.template import Numbers, Template, templates
@@ -110,7 +110,7 @@ def test_a_role_sets_its_own_tiers_and_never_stands_below_its_least() -> None:
     policy = read_policy(fields)
     assert policy.tier("age") == "placeholder"
     assert policy.tier("age", "nurse") == "noisy"
-    assert policy.tier("age", "outside") == "surrogate"
+    assert policy.tier("age", "outside") == "placeholder"  # it has no surrogates
     with pytest.raises(UnknownName, match="nurse"):
         policy.tier("age", "stranger")
 
@@ -119,19 +119,22 @@ def test_a_role_sets_its_own_tiers_and_never_stands_below_its_least() -> None:
 NUMBER = st.floats(0, 1)
 
 
-@given(st.sampled_from(TIERS), st.floats(allow_nan=True, allow_infinity=True), NUMBER, NUMBER)
-def test_risk_only_raises_a_tier(base: Any, risk: float, one: float, two: float) -> None:
+@given(st.sampled_from(sorted(CATEGORIES)), st.floats(allow_nan=True, allow_infinity=True), NUMBER, NUMBER)
+def test_risk_only_raises_a_tier(category: str, risk: float, one: float, two: float) -> None:
     rule = RiskRule(surrogate=min(one, two), placeholder=max(one, two))
-    assert TIERS.index(raised(base, risk, rule)) >= TIERS.index(base)
-    assert stricter(raised(base, risk, rule), base) == raised(base, risk, rule)
+    policy = load_policy("clinic").model_copy(update={"risk": rule})
+    base = policy.tier(category)
+    after = raised(category, base, risk, policy)
+    assert TIERS.index(after) >= TIERS.index(base)
+    assert CATEGORIES[category].swap or after in ("raw", "placeholder")
 
 
 def test_high_risk_leaves_placeholders_alone_and_no_number_counts_as_high() -> None:
-    rule = RiskRule(surrogate=0.3, placeholder=0.7)
-    assert [raised("raw", r, rule) for r in (0.0, 0.29, 0.3, 0.69, 0.7, 1.0)] == [
-        "raw", "raw", "surrogate", "surrogate", "placeholder", "placeholder",
-    ]  # fmt: skip
-    assert raised("raw", math.nan, rule) == "placeholder"
+    policy = load_policy("clinic").model_copy(update={"risk": RiskRule(surrogate=0.3, placeholder=0.7)})
+    risks = (0.0, 0.29, 0.3, 0.69, 0.7, math.nan)
+    assert [raised("person", "surrogate", risk, policy) for risk in risks] == ["surrogate"] * 4 + ["placeholder"] * 2
+    assert [raised("drug", "raw", risk, policy) for risk in risks] == ["raw"] * 2 + ["placeholder"] * 4
+    assert [raised("age", "noisy", risk, policy) for risk in risks] == ["noisy"] * 2 + ["placeholder"] * 4
 
 
 def test_the_score_is_that_of_the_paper() -> None:
@@ -199,7 +202,7 @@ def test_numbers_and_days_are_read_back() -> None:
 
 
 @given(st.sampled_from(sorted(CATEGORIES)), st.text(min_size=1, max_size=30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_surface_stops_it(category: str, surface: str) -> None:
     assert isinstance(canonical(category, surface), str)
     number_of(canonical(category, surface))

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from stillroom.errors import FileFormat, FileMissing, PolicyInvalid, UnknownName
+from stillroom.guard import categories
 from stillroom.guard.categories import CATEGORIES
 
 Tier = Literal["raw", "noisy", "surrogate", "placeholder"]
@@ -163,15 +164,26 @@ class Policy(_Strict):
     def tier(self, category: str, role: str | None = None) -> Tier:
         """Return the base tier of a category for a caller; nothing but policy and role goes into it.
 
-        Raises UnknownName for a role that the policy does not have.
+        A tier that the category cannot have becomes the next stricter one (`at_least`). Raises UnknownName for a role
+        that the policy does not have.
         """
         base = self.rule(category).tier
         if role is None:
-            return base
+            return self.at_least(category, base)
         if role not in self.roles:
             raise UnknownName("role", role, list(self.roles))
         entitled = self.roles[role]
-        return stricter(entitled.tiers.get(category, base), entitled.least)
+        return self.at_least(category, stricter(entitled.tiers.get(category, base), entitled.least))
+
+    def at_least(self, category: str, tier: Tier) -> Tier:
+        """Return the loosest tier of a category that is no looser than `tier`.
+
+        Noisy values need a mechanism, surrogates a pool, and neither is there for what is never swapped (doses, drugs).
+        """
+        mechanism, swap = self.rule(category).mechanism, categories.category(category).swap
+        if tier == "noisy" and not (swap and mechanism in ("laplace", "tree")):
+            tier = "surrogate"
+        return "placeholder" if tier == "surrogate" and not (swap and mechanism == "surrogate") else tier
 
 
 _STRICTEST = CategoryRule()

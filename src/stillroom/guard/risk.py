@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from stillroom.embed.base import Embedder
-from stillroom.guard.policy import Policy, RiskRule, Tier, stricter
+from stillroom.guard.policy import Policy, Tier, stricter
 from stillroom.guard.template import Template
 
 
@@ -36,15 +36,16 @@ def score(s_rel: float, s_sen: float, share: float = 0.6) -> float:
     return share * s_rel + (1 - share) * s_sen
 
 
-def raised(base: Tier, risk: float, rule: RiskRule) -> Tier:
+def raised(category: str, base: Tier, risk: float, policy: Policy) -> Tier:
     """Return the tier of a category at a risk: the base tier or a stricter one, never a looser.
 
-    From `rule.surrogate` up nothing stays noisy or raw; from `rule.placeholder` up, and where the risk is no number,
-    all become placeholders.
+    From `risk.surrogate` of the policy up nothing stays noisy or raw; from `risk.placeholder` up, and where the risk is
+    no number, all become placeholders. What cannot have a surrogate gets a placeholder.
     """
+    rule = policy.risk
     if math.isnan(risk) or risk >= rule.placeholder:
         return "placeholder"
-    return stricter(base, "surrogate") if risk >= rule.surrogate else base
+    return policy.at_least(category, stricter(base, "surrogate")) if risk >= rule.surrogate else base
 
 
 class Risk:

@@ -88,12 +88,17 @@ class DetectorConformance:
         assert time.thread_time() - began < self.seconds
 
 
+How = Literal["raises", "hangs", "answers less", "points outside", "answers nonsense"]
+
+
 class BrokenDetector(Detector):
     """Fails on every sentence that holds a word, in one of the ways there are, and finds nothing in the others."""
 
     name = "broken"
 
-    def __init__(self, how: Literal["raises", "hangs", "answers less", "points outside", "answers nonsense"], word: str):
+    def __init__(
+        self, how: Literal["raises", "hangs", "answers less", "points outside", "answers nonsense"], word: str
+    ):
         self._how, self._word, self._never = how, word, threading.Event()
 
     def detect(self, sentences: Sequence[str]) -> list[list[Span]]:

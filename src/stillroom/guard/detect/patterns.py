@@ -34,7 +34,8 @@ class PatternDetector(Detector):
         for category, pattern, group in self._patterns:
             for match in pattern.finditer(sentence):
                 start, end = match.span(group)
-                end = start + len(sentence[start:end].rstrip(" \t\n.,;:!?\"')]}"))
+                if sentence[start : start + 1] != "[":
+                    end = start + len(sentence[start:end].rstrip(" \t\n.,;:!?\"')]}"))
                 if start < end:
                     yield Span(start, end, category, self.name, 1.0)
 

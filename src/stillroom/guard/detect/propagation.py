@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stillroom import lexicon
-from stillroom.guard.detect.words import names
 from stillroom.guard.spans import Span
 from stillroom.text import Word, words, words_with_spans
 
@@ -34,6 +33,9 @@ _WHOLE = frozenset(
 _PARTS = frozenset({"person"})
 _COMMON = 4.5
 """Public frequency from which a part of a name is propagated only where it has a capital too ("Will", "Mark")."""
+
+_NAMES_TOO = frozenset({"will", "may"})
+"""Stop words that are names as well."""
 
 _LONGEST = 12
 """Words of the longest value that is looked for."""
@@ -75,7 +77,7 @@ def _forms(surface: str, category: str) -> list[tuple[str, ...]]:
         return []
     forms = [parts] if len(parts) > 1 or len(parts[0]) > 2 else []
     if category in _PARTS and len(parts) > 1:
-        forms += [(part,) for part in parts if len(part) > 2 and (part in names() or not lexicon.is_stopword(part))]
+        forms += [(part,) for part in parts if len(part) > 2 and (part in _NAMES_TOO or not lexicon.is_stopword(part))]
     return forms
 
 

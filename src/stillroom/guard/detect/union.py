@@ -18,6 +18,9 @@ Order = Callable[[str], tuple[int, ...]]
 """The place of a category where spans overlap: the smallest wins."""
 
 _ABBREVIATED = re.compile(r"\b(?:ul|str|av|no|apt|ste|bldg|pr|vul|kv|pl|via|st|mt|ft)\.\s+$", re.I)
+_LONG_RUN = re.compile(r"\S{200,}")
+"""No word of any language: keys, encoded files. Cut into pieces, its last letter could look like a word."""
+
 BATCH = 64
 SECONDS = 10.0
 
@@ -84,6 +87,7 @@ class Union:
         return found
 
     def _whole(self, plain: str, spans: list[Span]) -> list[Span]:
+        spans += (Span(*run.span(), "unknown", "long run", 1.0) for run in _LONG_RUN.finditer(plain))
         apart = resolve(plain, spans, self._order)
         more = propagated(plain, apart)
         return joined(plain, filled(plain, resolve(plain, apart + more, self._order) if more else apart))
@@ -114,7 +118,9 @@ def _pieces(plain: str) -> Iterator[tuple[int, int]]:
     """
     apart: list[tuple[int, int]] = []
     for start, end in sentence_spans(plain):
-        goes_on = plain[start].islower() or plain[start].isdecimal() or _ABBREVIATED.search(plain, max(0, start - 8), start)
+        goes_on = (
+            plain[start].islower() or plain[start].isdecimal() or _ABBREVIATED.search(plain, max(0, start - 8), start)
+        )
         if apart and goes_on and end - apart[-1][0] <= LONGEST_SENTENCE:
             apart[-1] = (apart[-1][0], end)
         else:
