@@ -6,8 +6,9 @@ import pytest
 
 from stillroom.guard.detect.base import Detector
 from stillroom.guard.detect.identifiers import IdentifierDetector
+from stillroom.guard.detect.lists import countries, nationalities, states
 from stillroom.guard.detect.patterns import PatternDetector, UserPatterns
-from stillroom.guard.detect.words import MedicalDetector, WordDetector, countries, nationalities, states
+from stillroom.guard.detect.words import MedicalDetector, WordDetector
 from stillroom.testing.detectors import DetectorConformance
 from tests.detection import presidio
 

@@ -23,7 +23,7 @@ from stillroom.guard.detect.presidio import PresidioDetector
 from stillroom.guard.detect.propagation import propagated
 from stillroom.guard.detect.union import Union, resolve
 from stillroom.guard.detect.words import WordDetector
-from stillroom.guard.policy import Policy, read_policy
+from stillroom.guard.policy import Policy, load_policy, read_policy
 from stillroom.guard.spans import Span
 from stillroom.testing.detectors import HOSTILE, BrokenDetector, How
 from stillroom.text import normalise, sentences
@@ -290,3 +290,21 @@ def test_sentences_are_still_what_they_were() -> None:
 
 def test_a_policy_that_says_nothing_builds() -> None:
     assert isinstance(build(Policy(name="x"), presidio()), Union)
+
+
+@pytest.mark.parametrize("name", ["Paloma", "Euphemia", "Nkemelosis", "Blergonazole", "nkemelitis"])
+def test_a_name_does_not_pass_for_a_diagnosis_that_a_policy_leaves_raw(name: str) -> None:
+    clinic = build(load_policy("clinic"), presidio())
+    text = f"The ward had {name} there with asthma, on metformin 500 mg."
+    seen = found(text, clinic)
+    assert seen["asthma"] == "diagnosis"
+    assert seen["metformin"] == "drug"
+    assert seen["500 mg"] == "dose"
+    assert load_policy("clinic").tier(seen[name]) != "raw"
+
+
+def test_a_word_that_nobody_knows_is_private_in_a_category_that_a_policy_leaves_raw() -> None:
+    fields = {"name": "x", "words": {"organisation": ["Nkemelu"]}, "categories": {"organisation": {"tier": "raw"}}}
+    assert found("They like Nkemelu there", build(read_policy(fields), WordDetector({}))) == {"Nkemelu": "unknown"}
+    fields["formulary"] = ["Nkemelu"]
+    assert found("They like Nkemelu there", build(read_policy(fields), WordDetector({}))) == {"Nkemelu": "organisation"}

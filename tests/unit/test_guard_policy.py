@@ -42,6 +42,13 @@ def test_no_built_in_policy_swaps_a_drug_a_dose_or_a_laboratory_value(name: str)
         assert {policy.tier(c, role) for c in ("drug", "dose", "laboratory", "treatment")} <= {"raw", "placeholder"}
 
 
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_no_built_in_policy_leaves_raw_what_a_detector_guesses_by_context(name: str) -> None:
+    policy = load_policy(name)
+    raw = {c for c in CATEGORIES for role in (None, *policy.roles) if policy.tier(c, role) == "raw"}
+    assert raw <= {"diagnosis", "treatment", "drug", "dose", "laboratory"}
+
+
 def test_a_category_that_no_policy_names_gets_a_placeholder_and_full_weight() -> None:
     policy = Policy(name="x")
     assert policy.tier("person") == "placeholder"

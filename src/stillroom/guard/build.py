@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from stillroom.guard.categories import category
+from stillroom.guard.categories import CATEGORIES, category
 from stillroom.guard.detect.base import Detector
 from stillroom.guard.detect.closedworld import ClosedWorld
 from stillroom.guard.detect.identifiers import IdentifierDetector
+from stillroom.guard.detect.lists import countries, nationalities, states
 from stillroom.guard.detect.patterns import PatternDetector, UserPatterns
 from stillroom.guard.detect.presidio import PresidioDetector
 from stillroom.guard.detect.union import Union
-from stillroom.guard.detect.words import MedicalDetector, WordDetector, countries, nationalities, states
+from stillroom.guard.detect.words import MedicalDetector, WordDetector
 from stillroom.guard.policy import TIERS, Policy
 
 
@@ -39,4 +40,6 @@ def build(policy: Policy, names: Detector | None = None) -> Union:
         # A stretch that two categories claim gets the stricter protection: no guess may lower another one's.
         return -TIERS.index(policy.tier(name)), category(name).rank
 
-    return Union(detectors, closed, order=order)
+    roles = (None, *policy.roles)
+    raw = [name for name in CATEGORIES if any(policy.tier(name, role) == "raw" for role in roles)]
+    return Union(detectors, closed, order=order, raw=raw)

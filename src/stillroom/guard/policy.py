@@ -42,7 +42,8 @@ class CategoryRule(_Strict):
     """What one category is protected by.
 
     Args:
-        tier: the floor; nothing but a role's entitlement goes below it.
+        tier: the floor; nothing but a role's entitlement goes below it. "raw" leaves what a detector takes for the
+            category as it stands, and detectors err: they take a person for an organisation.
         mechanism: how the noisy tier draws ("laplace" or "tree"); else the tier's own name.
         epsilon: of one draw of the noisy tier, the same for every value of the category.
         low, high, step: public bounds and grid of "laplace": numbers, or dates with a step in days.
@@ -100,7 +101,7 @@ class ClosedWorld(_Strict):
     """
 
     on: bool = True
-    zipf: Annotated[float, Field(ge=0, le=8)] = 1.5
+    zipf: Annotated[float, Field(ge=0, le=8)] = 2.0
     capital_zipf: Annotated[float, Field(ge=0, le=8)] = 4.0
     numbers: bool = True
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from stillroom import lexicon
-from stillroom.guard.detect.words import countries, medical, names
+from stillroom.guard.detect.lists import KNOWN, medical, names
 from stillroom.guard.spans import Span
 from stillroom.text import Word, words, words_with_spans
 
@@ -35,20 +35,24 @@ class ClosedWorld:
     """
 
     def __init__(
-        self, formulary: Iterable[str] = (), *, zipf: float = 2.0, capital_zipf: float = 4.0, numbers: bool = True
+        self, formulary: Iterable[str] = (), *, zipf: float = KNOWN, capital_zipf: float = 4.0, numbers: bool = True
     ) -> None:
         self._known = frozenset(word for phrase in formulary for word in words(phrase))
         self._medical = frozenset(
-            word for kind in ("diagnosis", "treatment") for phrase in medical()[kind] for word in words(phrase)
+            word for kind in ("diagnosis", "treatment", "drug") for phrase in medical()[kind] for word in words(phrase)
         )
         self._names: Collection[str] = names()
-        self._countries = frozenset(word for name in countries() for word in words(name))
         self._zipf, self._capital, self._numbers = zipf, capital_zipf, numbers
 
-    def find(self, sentence: str, covered: Sequence[Span]) -> list[Span]:
-        """Return spans of category "unknown" and "number" over what no span in `covered` touches.
+    def find(self, sentence: str, covered: Sequence[Span], left: Sequence[Span] = ()) -> list[Span]:
+        """Return spans of category "unknown" and "number" over what nothing else protects.
 
-        A covered word is left alone; a word that is covered in part counts as uncovered, and is taken whole.
+        A word that is covered in part counts as uncovered, and is taken whole.
+
+        Args:
+            covered: spans that will be replaced: what is in them needs no rule.
+            left: spans that a policy leaves raw. A word in them that nobody knows counts all the same, as it may be a
+                name that a detector took for something else; a number in them (a dose) does not.
         """
         taken = bytearray(len(sentence))
         for span in covered:
@@ -69,6 +73,8 @@ class ClosedWorld:
             if i in proper or surname or not self._public(word, sentence, first, shouted, uncased):
                 named = i if word.text in self._names else named
                 found.append(Span(word.start, word.end, "unknown", NAME, 1.0))
+        for span in left:
+            taken[span.start : span.end] = b"\x01" * (span.end - span.start)
         if self._numbers:
             for pattern in (_NUMBER, _CARRIER):
                 for match in pattern.finditer(sentence):
@@ -83,7 +89,11 @@ class ClosedWorld:
 
         Where a third of the words are in small letters, any two capitals in a row are a name ("Lending Club").
         """
-        capitals = [sentence[w.start].isupper() and not lexicon.is_stopword(w.text) for w in here]
+        capitals = [
+            sentence[w.start].isupper()
+            and not (lexicon.is_stopword(w.text) or w.text in self._known or w.text in self._medical)
+            for w in here
+        ]
         mostly_small = 3 * sum(sentence[w.start].islower() for w in here) > len(here)
         found: set[int] = set()
         first = 0
@@ -119,8 +129,6 @@ class ClosedWorld:
             return zipf >= ((_COMMON if uncased else self._capital) if form in self._names else self._zipf)
         if form in self._names:
             return zipf >= _COMMON + 0.3
-        if form in self._countries:
-            return False
         return zipf >= (self._zipf + 1 if first else self._capital)
 
 

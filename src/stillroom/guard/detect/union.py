@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from stillroom.guard.categories import category
 from stillroom.guard.detect.base import LONGEST_SENTENCE, Detector, watched
@@ -39,6 +39,7 @@ class Union:
         detectors: cheap ones first; a later one is not asked about a sentence that is all covered.
         closed: the closed-world rule, or None to do without.
         order: which category wins where spans overlap. A policy's order puts the stricter tier first.
+        raw: categories that somebody may be given as they stand; the closed-world rule reads what is in them.
         seconds: what one sentence may take one detector.
     """
 
@@ -48,9 +49,11 @@ class Union:
         closed: ClosedWorld | None,
         *,
         order: Order = by_rank,
+        raw: Collection[str] = (),
         seconds: float = SECONDS,
     ) -> None:
         self._detectors, self._closed, self._order, self._seconds = tuple(detectors), closed, order, seconds
+        self._raw = frozenset(raw)
 
     def find(self, text: str) -> list[Span]:
         """Return the spans of one text, in order, in coordinates of `normalise(text)`; none overlap."""
@@ -83,7 +86,10 @@ class Union:
             if i in closed:
                 found[i] = [Span(0, len(sentence), "language_unknown", "closed", 1.0)]
             elif self._closed is not None:
-                found[i] += self._closed.find(sentence, [span for span in found[i] if category(span.category).private])
+                private = [span for span in found[i] if category(span.category).private]
+                covered = [span for span in private if span.category not in self._raw]
+                left = [span for span in private if span.category in self._raw]
+                found[i] += self._closed.find(sentence, covered, left)
         return found
 
     def _whole(self, plain: str, spans: list[Span]) -> list[Span]:
