@@ -52,7 +52,7 @@ def test_people_read_the_steps_their_costs_and_how_many_must_state_a_fact(capsys
         assert step in shown and f"{rho:.4f}" in shown
     assert f"{made.rho:.4f}" in shown
     assert f"a fact must be stated by about {made.least_units} units" in shown
-    assert "Diagnosis (5); Treatment (8); Symptoms (12)" in shown
+    assert "Diagnosis (5); Treatment (6); Symptoms (12)" in shown
     assert "warning" not in shown
 
 
