@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from stillroom.documents import Unit
@@ -28,6 +29,8 @@ _FOLLOWS = 0.8
 """Share of the distance to a rarer word just before it by which a word is lifted: "drops" in "Giggle Drops"."""
 _REPEATED, _EARLY = 0.6, 0.1
 """Score for each doubling of a word's occurrences (up to 8), and for standing at the very beginning."""
+REMEMBERED = 100_000
+"""Words whose rarity is kept in memory."""
 _JOINTS = (" ", "-", "'s ", "\u2019s ")
 """What may stand between two words of one phrase."""
 _CONTACT = re.compile(r"@|://|www\.|(?:\d\D?){3}")
@@ -58,8 +61,8 @@ def bound(found: Iterable[str], k: int) -> tuple[str, ...]:
     for item in found:
         if len(kept) >= k:
             break
-        if len(item) <= 2 * LONGEST and len(parts := words(item)) == 1 and _may_be_keyword(parts[0]):
-            kept[parts[0]] = None
+        if word := _keyword(item):
+            kept[word] = None
     return tuple(kept)
 
 
@@ -83,6 +86,8 @@ class FastExtractor:
             raise BadOption("keywords per unit", per_unit, "at least 1")
         self.listed = listed
         self.per_unit = per_unit
+        # A function of the word and public lists, kept: most words of a document stand in many others.
+        self._rarity = lru_cache(maxsize=REMEMBERED)(self._rarity_of)
 
     def extract(self, unit: Unit) -> tuple[str, ...]:
         """Return at most K distinct words of the unit, the most telling first."""
@@ -118,7 +123,7 @@ class FastExtractor:
                 place += 1
         return {word: score + _REPEATED * math.log2(min(counts[word], 8)) for word, score in best.items()}
 
-    def _rarity(self, word: str) -> float | None:
+    def _rarity_of(self, word: str) -> float | None:
         frequency = zipf(word)
         if not _may_be_keyword(word) or is_stopword(word) or frequency >= FREQUENT:
             return None
@@ -127,7 +132,8 @@ class FastExtractor:
 
 def _phrases(text: str) -> Iterator[list[str]]:
     """Yield the words of a text in runs without punctuation between them; contacts and numbers are left out."""
-    plain = " ".join("." if _CONTACT.search(piece) else piece for piece in normalise(text).split())
+    pieces = normalise(text).split()
+    plain = " ".join("." if not piece.isalpha() and _CONTACT.search(piece) else piece for piece in pieces)
     phrase: list[str] = []
     end = 0
     for word in words_with_spans(plain):
@@ -205,5 +211,12 @@ def _by_votes(lists: Sequence[Sequence[str]]) -> list[str]:
     return sorted(votes, key=lambda w: (-votes[w], place[w], w))
 
 
+def _keyword(item: str) -> str | None:
+    """Return the one word that an item is, where it may be a keyword."""
+    if len(item) > 2 * LONGEST or len(parts := words(item)) != 1:
+        return None
+    return parts[0] if _may_be_keyword(parts[0]) else None
+
+
 def _may_be_keyword(word: str) -> bool:
-    return SHORTEST <= len(word) <= LONGEST and not any(c.isdigit() for c in word)
+    return SHORTEST <= len(word) <= LONGEST and (word.isalpha() or not any(map(str.isdigit, word)))
