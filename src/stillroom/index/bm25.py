@@ -10,8 +10,6 @@ import bm25s
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.intp]
-
 _WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:[-'’]\w+)*")
 
 _STOP = """
@@ -55,12 +53,14 @@ class Bm25Index:
         """Return the score of every text, 0 where it shares no word with the query; words `without` do not count."""
         return self._sum(word for word in self._known(query) if word not in without).astype(np.float64)
 
-    def found(self, query: str, common: Collection[str] = ()) -> tuple[npt.NDArray[np.float32], Rows]:
-        """Return the score of every text as `scores` has it, and the rows that share a word that is not `common`."""
+    def found(self, query: str, common: Collection[str] = ()) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Return the score of every text as `scores` has it, and which texts share a word that is not `common`."""
         asked = self._known(query)
-        telling = [self._postings(word)[0] for word in dict.fromkeys(asked) if word not in common]
-        rows = np.unique(np.concatenate(telling)) if telling else np.zeros(0, np.intp)
-        return self._sum(asked), rows.astype(np.intp)
+        telling = np.zeros(self._rows, np.bool_)
+        for word in asked:
+            if word not in common:
+                telling[self._postings(word)[0]] = True
+        return self._sum(asked), telling
 
     def _known(self, query: str) -> list[str]:
         return [word for word in words(query) if word in self.vocabulary]

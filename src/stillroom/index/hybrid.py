@@ -73,9 +73,7 @@ class HybridIndex:
         scores, telling = self._words.found(question, self._common)
         near = self._meaning.near(_unit_length(self._embedder.embed([question]))[0])
         word_rank = _word_ranks(scores)
-        found = near.at_least(self._least)
-        found[telling] = True
-        rows = np.flatnonzero(found)
+        rows = np.flatnonzero(telling | near.at_least(self._least))
         rows = _may_win(rows, near, word_rank, k)
         ranks = near.ranks(rows)
         fused = _fused(ranks, word_rank[rows])
