@@ -60,7 +60,7 @@ class Silent:
 
 @dataclass(frozen=True)
 class Tools:
-    """What the steps work with. The embedder is needed for the cut alone."""
+    """What the steps work with. The embedder is needed for the cut alone; `batch` units are extracted at a time."""
 
     lm: LanguageModel
     extractor: Extractor
@@ -68,6 +68,7 @@ class Tools:
     journal: Draws
     embedder: Embedder | None = None
     progress: Progress = field(default_factory=Silent)
+    batch: int = BATCH
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _words(units: Units, plan: PlanRecord, tools: Tools) -> tuple[Word, ...]:
     def make() -> list[dict[str, object]]:
         def found() -> Iterator[Sequence[str]]:
             source = units.units()
-            while batch := list(islice(source, BATCH)):
+            while batch := list(islice(source, tools.batch)):
                 # No progress is told here: how many units there are is private (rule 10).
                 yield from tools.extractor.extract_many(batch)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from stillroom.distil.prompts import next_label
 from stillroom.distil.vocabulary import Candidates, Prefix, Spelling, TokenKinds, prior_on_grid, topmost
-from stillroom.distil.votes import centred, one_sided, tally
+from stillroom.distil.votes import Ballot, masked
 from stillroom.lm.base import LanguageModel, Scores, Session
 from stillroom.privacy.noise import Noise
 from stillroom.release.costs import vote_scale
@@ -122,23 +122,23 @@ class Synthesis:
         offered = self._offered(key, prefix, slot, public, spelling)
 
         def make() -> int:
-            if offered is None:
-                scores = private.scores()
-                if text.votes == "centred":
-                    total = tally(centred(scores, text.levels, text.clip))
-                else:
-                    total = tally(one_sided(scores, text.levels))
-            else:
-                table = self._table(private, prefix, spelling)
-                # Among released words a row chooses one of them; elsewhere it may want what is not offered.
-                wants = text.abstain and not self._released_only(prefix, slot, spelling.first_tokens(prefix.spoken))
-                top = table.max(axis=1, keepdims=True, initial=-np.inf) if wants else None
-                votes = one_sided(table[:, [*offered.tokens]], text.levels, top)
-                total = tally(votes) + np.array(offered.prior, dtype=np.int64)
+            total = private.tally(self._ballot(prefix, slot, spelling, offered))
+            if offered is not None:
+                total = total + np.array(offered.prior, dtype=np.int64)
             index = self.noise.noisy_max(total, range=float(text.levels), scale=vote_scale(self.plan), monotonic=True)
             return offered.tokens[index] if offered is not None else index
 
         return int(self.journal.draw(key, make))
+
+    def _ballot(self, prefix: Prefix, slot: Slot, spelling: Spelling, offered: Candidates | None) -> Ballot:
+        """Return what every row is asked: a function of public things and the released prefix."""
+        text = self.plan.text
+        if offered is None:
+            return Ballot(text.levels, clip=text.clip if text.votes == "centred" else None)
+        begins = spelling.first_tokens(prefix.spoken)
+        # Among released words a row chooses one of them; elsewhere it may want what is not offered.
+        wants = text.abstain and not self._released_only(prefix, slot, begins)
+        return Ballot(text.levels, offered.tokens, abstain=wants, **self._masks(prefix, begins))
 
     def _released_only(self, prefix: Prefix, slot: Slot, begins: set[int]) -> bool:
         """Say whether only released words may come: throughout a list, and as the first word of any value."""
@@ -191,14 +191,8 @@ class Synthesis:
 
         No value begins with a stop; later, the stop's score is the log-sum-exp over all of them.
         """
-        scores = session.scores()
-        stops, said = list(self.stops.all), prefix.said
-        barred = self._tokens.barred(prefix, spelling.first_tokens(prefix.spoken))
-        if said:
-            with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-                ends = np.logaddexp.reduce(scores[:, stops], axis=1)
-        scores[:, stops] = -np.inf
-        scores[:, sorted(barred)] = -np.inf
-        if said:
-            scores[:, self.stops.token] = ends
-        return scores
+        return masked(session.scores(), **self._masks(prefix, spelling.first_tokens(prefix.spoken)))
+
+    def _masks(self, prefix: Prefix, begins: set[int]) -> dict[str, Any]:
+        barred = tuple(sorted(self._tokens.barred(prefix, begins)))
+        return {"stops": self.stops.all, "stop": self.stops.token if prefix.said else None, "barred": barred}

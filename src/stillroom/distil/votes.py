@@ -6,12 +6,61 @@ Source: clipping of DP-SynRAG (arXiv 2510.06719, step 4), as integers; the range
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from stillroom.lm.base import Scores
 
 Votes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """What every row is asked for one draw; called with scores (rows, all tokens), it returns their votes.
+
+    All of it is public, and it treats each row by itself, so it may be sent to wherever rows are.
+
+    Attributes:
+        levels: a row's votes are 0..levels.
+        tokens: the candidates; None: all tokens.
+        clip: of centred votes; None: votes are one-sided.
+        stops, stop, barred: see `masked`; only looked at where there are candidates.
+        abstain: a row whose best token is not among the candidates abstains.
+    """
+
+    levels: int
+    tokens: tuple[int, ...] | None = None
+    clip: float | None = None
+    stops: tuple[int, ...] = ()
+    stop: int | None = None
+    barred: tuple[int, ...] = ()
+    abstain: bool = False
+
+    def __call__(self, scores: Scores) -> Votes:
+        if self.tokens is None:
+            return one_sided(scores, self.levels) if self.clip is None else centred(scores, self.levels, self.clip)
+        table = masked(scores, self.stops, self.stop, self.barred)
+        top = table.max(axis=1, keepdims=True, initial=-np.inf) if self.abstain else None
+        return one_sided(table[:, [*self.tokens]], self.levels, top)
+
+
+def masked(scores: Scores, stops: Sequence[int], stop: int | None, barred: Sequence[int]) -> Scores:
+    """Return the scores, written over: the barred tokens −∞, and `stop` alone with the log-sum-exp of all stops.
+
+    Without `stop` no value may end here, and all stops are −∞.
+    """
+    stops = [*stops]
+    if stop is not None:
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            ends = np.logaddexp.reduce(scores[:, stops], axis=1)
+    scores[:, stops] = -np.inf
+    scores[:, [*barred]] = -np.inf
+    if stop is not None:
+        scores[:, stop] = ends
+    return scores
 
 
 def one_sided(scores: Scores, levels: int, top: Scores | None = None) -> Votes:
@@ -54,12 +103,6 @@ def _relative(scores: Scores, top: Scores | None = None) -> npt.NDArray[np.float
     with np.errstate(invalid="ignore", under="ignore"):
         share = np.exp(np.where(readable, rows - np.where(readable, best, 0.0), -np.inf))
     return share
-
-
-def tally(votes: Votes) -> Votes:
-    """Return the sum of the votes over rows as int64, exact and without order."""
-    total: Votes = votes.sum(axis=0, dtype=np.int64)
-    return total
 
 
 def prior_votes(log_probability: npt.NDArray[np.float64], clip: float, levels: int) -> Votes:

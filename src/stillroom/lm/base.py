@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from stillroom.errors import ModelUnfit
 
 Scores = npt.NDArray[np.float32]
+Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,15 @@ class Session(ABC):
     @abstractmethod
     def push(self, tokens: Sequence[int]) -> None:
         """Append the same tokens to every row."""
+
+    def tally(self, count: Callable[[Scores], Counts]) -> Counts:
+        """Return the sum over all rows of what `count` makes of their scores: whole numbers, so exact in any order.
+
+        Where rows live in other processes `count` travels there, and only its sums come back: it can be pickled, treats
+        each row by itself, and takes any number of rows.
+        """
+        total: Counts = count(self.scores()).sum(axis=0, dtype=np.int64)
+        return total
 
 
 class LanguageModel(ABC):
