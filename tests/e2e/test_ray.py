@@ -1,4 +1,4 @@
-"""On a real cluster of two workers a run releases what it releases here; a worker that dies repeats, it never redraws."""
+"""On a real cluster of two workers a run releases what it releases here; one that dies repeats, it never redraws."""
 
 from __future__ import annotations
 
