@@ -6,6 +6,8 @@ same whatever is beside it.
 
 from __future__ import annotations
 
+import logging
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,45 +76,42 @@ class _Vectors:
 
 
 class _Block:
-    """A block's rows through a function that its worker makes once; rows keep their numbers, as blocks come back."""
+    """A block's rows, as bytes (Ray Data would make arrays of tuples and fail at a lone surrogate), through a function that its worker makes once; rows keep their numbers, as blocks come back."""
 
     def __init__(self, make: Callable[..., Callable[[Any], list[Any]]], given: tuple[Any, ...]) -> None:
         self._do = make(*given)
 
     def __call__(self, block: dict[str, Any]) -> dict[str, Any]:
-        made = np.empty(len(block["number"]), dtype=object)
-        made[:] = [_Boxed(each) for each in self._do([boxed.value for boxed in block["row"]])]
-        return {"number": block["number"], "made": made}
-
-
-class _Boxed:
-    """A value that Ray Data leaves as it is: it would make an array of a tuple, and fail at a lone surrogate."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+        made = self._do([pickle.loads(row) for row in block["row"]])
+        return {"number": block["number"], "made": [pickle.dumps(each) for each in made]}
 
 
 def _mapped(rows: Sequence[Any], make: Callable[..., Any], given: tuple[Any, ...]) -> Any:
     """Return what a function makes of all rows, in their order."""
     if not rows:
         return []
-    ray = ray_of()
+    ray_of()
     import ray.data as data
 
-    context = data.DataContext.get_current()
-    context.enable_progress_bars = False  # they count rows, and how many there are is private (rule 10)
+    # Both count rows, and how many there are is private (rule 10).
+    data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL + 1)
     try:
         source = data.from_items(
-            [{"number": number, "row": _Boxed(row)} for number, row in enumerate(rows)],
+            [{"number": number, "row": pickle.dumps(row)} for number, row in enumerate(rows)],
             override_num_blocks=max(1, -(-len(rows) // BLOCK)),
         )
         done = source.map_batches(
-            _Block, fn_constructor_args=(make, given), batch_size=BLOCK, concurrency=(1, MOST), num_cpus=SHARE
+            _Block,
+            fn_constructor_args=(make, given),
+            batch_size=BLOCK,
+            num_cpus=SHARE,
+            compute=data.ActorPoolStrategy(min_size=1, max_size=MOST),
         )
         found: list[Any] = [None] * len(rows)
         for row in done.iter_rows():
-            found[int(row["number"])] = row["made"].value
-    except ray.exceptions.RayError as wrong:
-        # Its message and traceback may hold a text (rule 10).
+            found[int(row["number"])] = pickle.loads(row["made"])
+    except Exception as wrong:
+        # Whatever it is: its message and traceback may hold a text (rule 10).
         raise WorkersLost(1, type(wrong).__name__) from None
     return found

@@ -89,6 +89,9 @@ class FastExtractor:
         # A function of the word and public lists, kept: most words of a document stand in many others.
         self._rarity = lru_cache(maxsize=REMEMBERED)(self._rarity_of)
 
+    def __reduce__(self) -> tuple[type[FastExtractor], tuple[WordList, int]]:
+        return FastExtractor, (self.listed, self.per_unit)  # what is remembered stays here
+
     def extract(self, unit: Unit) -> tuple[str, ...]:
         """Return at most K distinct words of the unit, the most telling first."""
         documents: Counter[str] = Counter()
