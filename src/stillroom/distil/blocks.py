@@ -76,7 +76,11 @@ class _Vectors:
 
 
 class _Block:
-    """A block's rows, as bytes (Ray Data would make arrays of tuples and fail at a lone surrogate), through a function that its worker makes once; rows keep their numbers, as blocks come back."""
+    """A block's rows through a function that its worker makes once.
+
+    Rows keep their numbers, as blocks come back in any order, and travel as bytes: Ray Data would make arrays of tuples
+    and fail at a lone surrogate.
+    """
 
     def __init__(self, make: Callable[..., Callable[[Any], list[Any]]], given: tuple[Any, ...]) -> None:
         self._do = make(*given)
