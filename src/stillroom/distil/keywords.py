@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Protocol
 
 from stillroom.documents import Unit
 from stillroom.errors import BadOption
-from stillroom.lexicon import WordList, is_stopword, zipf
+from stillroom.lexicon import WordList, is_stopword, word_list, zipf
 from stillroom.lm.base import LanguageModel, Prompt
 from stillroom.text import chunks, normalise, words, words_with_spans
 
@@ -89,8 +89,9 @@ class FastExtractor:
         # A function of the word and public lists, kept: most words of a document stand in many others.
         self._rarity = lru_cache(maxsize=REMEMBERED)(self._rarity_of)
 
-    def __reduce__(self) -> tuple[type[FastExtractor], tuple[WordList, int]]:
-        return FastExtractor, (self.listed, self.per_unit)  # what is remembered stays here
+    def __reduce__(self) -> tuple[Callable[[str, int], FastExtractor], tuple[str, int]]:
+        """Travel by name: the list is on every machine, and what is remembered stays here."""
+        return _by_name, (self.listed.name, self.per_unit)
 
     def extract(self, unit: Unit) -> tuple[str, ...]:
         """Return at most K distinct words of the unit, the most telling first."""
@@ -131,6 +132,10 @@ class FastExtractor:
         if not _may_be_keyword(word) or is_stopword(word) or frequency >= FREQUENT:
             return None
         return FREQUENT - frequency + (_UNLISTED if word not in self.listed else 0.0)
+
+
+def _by_name(listed: str, per_unit: int) -> FastExtractor:
+    return FastExtractor(word_list(listed), per_unit)
 
 
 def _phrases(text: str) -> Iterator[list[str]]:
