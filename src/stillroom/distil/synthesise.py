@@ -15,7 +15,7 @@ import numpy as np
 
 from stillroom.distil.prompts import next_label
 from stillroom.distil.vocabulary import Candidates, Prefix, Spelling, TokenKinds, prior_on_grid, topmost
-from stillroom.distil.votes import centred, one_sided, tally
+from stillroom.distil.votes import Ballot, Barred, end_of, masked
 from stillroom.lm.base import LanguageModel, Scores, Session
 from stillroom.privacy.noise import Noise
 from stillroom.release.costs import vote_scale
@@ -142,27 +142,25 @@ class Synthesis:
         offered = self._offered(key, prefix, slot, public, spelling)
 
         def make() -> int:
-            if offered is None:
-                scores = private.scores()
-                if text.votes == "centred":
-                    total = tally(centred(scores, text.levels, text.clip))
-                else:
-                    total = tally(one_sided(scores, text.levels))
-            else:
-                # Among released words a row chooses one of them; elsewhere it may want what is not offered.
-                top = None
-                if text.abstain and not self._closed(prefix, slot, spelling):
-                    table = self._table(private, prefix, spelling)
-                    top = table.max(axis=1, keepdims=True, initial=-np.inf)
-                    shown = table[:, [*offered.tokens]]
-                else:
-                    shown = self._columns(private, offered.tokens, prefix, spelling, slot)
-                votes = one_sided(shown, text.levels, top)
-                total = tally(votes) + np.array(offered.prior, dtype=np.int64)
+            total = private.tally(self._ballot(prefix, slot, spelling, offered))
+            if offered is not None:
+                total = total + np.array(offered.prior, dtype=np.int64)
             index = self.noise.noisy_max(total, range=float(text.levels), scale=vote_scale(self.plan), monotonic=True)
             return offered.tokens[index] if offered is not None else index
 
         return int(self.journal.draw(key, make))
+
+    def _ballot(self, prefix: Prefix, slot: Slot, spelling: Spelling, offered: Candidates | None) -> Ballot:
+        """Return what every row is asked: a function of public things and the released prefix."""
+        text = self.plan.text
+        if offered is None:
+            return Ballot(text.levels, clip=text.clip if text.votes == "centred" else None)
+        stop = self.stops.token if prefix.said else None
+        if self._closed(prefix, slot, spelling):
+            # Among released words a row chooses one of them; elsewhere it may want what is not offered.
+            return Ballot(text.levels, offered.tokens, stops=self.stops.all, stop=stop, closed=True)
+        barred = self._barred(prefix, spelling)
+        return Ballot(text.levels, offered.tokens, None, self.stops.all, stop, barred, abstain=text.abstain)
 
     def _closed(self, prefix: Prefix, slot: Slot, spelling: Spelling) -> bool:
         """Say whether only released words may come: throughout names and lists, and as the first word of any value."""
@@ -191,7 +189,7 @@ class Synthesis:
                 # Which released word begins a value is for the documents to say; the public row would copy its first.
                 return {"tokens": [*tokens], "prior": [0] * len(tokens)}
             else:
-                scores = self._columns(public, tokens, prefix, spelling, slot)[0]
+                scores = self._columns(public, tokens, prefix)[0]
             lifted = [token in begins for token in tokens]
             prior = prior_on_grid(scores, text.floor, text.clip, text.levels, text.lift or 0.0, lifted)
             return {"tokens": [*tokens], "prior": [int(p) for p in prior]}
@@ -229,36 +227,19 @@ class Synthesis:
 
         No value begins with a stop; later, the stop's score is the log-sum-exp over all of them.
         """
-        raw = session.scores()
-        scores = raw + self._bar(prefix, spelling)
-        if prefix.said:
-            scores[:, self.stops.token] = _end(raw[:, list(self.stops.all)])
-        return scores
+        barred = self._barred(prefix, spelling)
+        return masked(session.scores(), self.stops.all, self.stops.token if prefix.said else None, barred)
 
-    def _columns(
-        self, session: Session, tokens: Sequence[int], prefix: Prefix, spelling: Spelling, slot: Slot
-    ) -> Scores:
-        """Return these columns of `_table`, without the rest of them; among released words nothing else is barred."""
+    def _columns(self, session: Session, tokens: Sequence[int], prefix: Prefix) -> Scores:
+        """Return scores of tokens, the one stop standing for all stops; nothing is barred."""
         scores = session.scores(tokens)
-        if not self._closed(prefix, slot, spelling):
-            scores = scores + self._bar(prefix, spelling)[list(tokens)]
         if prefix.said and self.stops.token in tokens:
-            scores[:, list(tokens).index(self.stops.token)] = _end(session.scores(self.stops.all))
+            scores[:, list(tokens).index(self.stops.token)] = end_of(session.scores(self.stops.all))
         return scores
 
-    def _bar(self, prefix: Prefix, spelling: Spelling) -> Scores:
-        """Return −∞ for all stops and for tokens that are barred here, 0 for the others."""
-        bar: Scores = np.zeros(self.lm.vocabulary_size, np.float32)
-        bar[[*self._tokens.barred(prefix, spelling.first_tokens(prefix.spoken))]] = -np.inf
-        bar[[*self.stops.all]] = -np.inf
-        return bar
-
-
-def _end(stops: Scores) -> Scores:
-    """Return each row's score of a stop: the log-sum-exp over all of them."""
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        ends: Scores = np.logaddexp.reduce(stops, axis=1)
-    return ends
+    def _barred(self, prefix: Prefix, spelling: Spelling) -> Barred:
+        barred = self._tokens.barred(prefix, spelling.first_tokens(prefix.spoken))
+        return np.fromiter(barred, np.int64, len(barred))
 
 
 def finished(going: Going) -> list[list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from stillroom.errors import ModelUnfit
 
 Scores = npt.NDArray[np.float32]
+Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,19 @@ class Readings(ABC):
         """Say that these rows are not opened again soon, so that their memory may go. They can be, all the same."""
 
 
+class Count(Protocol):
+    """Makes whole numbers (rows, m) of scores, each row's of its own.
+
+    Attributes:
+        columns: the token ids whose scores it takes, in this order; None: all.
+    """
+
+    @property
+    def columns(self) -> tuple[int, ...] | None: ...
+
+    def __call__(self, scores: Scores) -> Counts: ...
+
+
 class Session(ABC):
     """Rows that go on from their prompts in lock-step. A row never depends on the other rows.
 
@@ -65,6 +80,15 @@ class Session(ABC):
     def push(self, tokens: Sequence[int]) -> None:
         """Append the same tokens to every row."""
 
+    def tally(self, count: Count) -> Counts:
+        """Return the sum over all rows of what `count` makes of their scores: whole numbers, so exact in any order.
+
+        Where rows live in other processes `count` travels there, and only its sums come back: it can be pickled, treats
+        each row by itself, and takes any number of rows.
+        """
+        total: Counts = count(self.scores(count.columns)).sum(axis=0, dtype=np.int64)
+        return total
+
     def close(self) -> None:  # noqa: B027 - most sessions hold nothing that has to be given back
         """Give back what the session holds; it is not used afterwards."""
 
@@ -74,7 +98,12 @@ class Pool(ABC):
 
     A session of a pool takes what is pushed at once, but may run it only with the next pass. Whoever drives many
     sessions lets each go on while it is `ready`, then calls `step`.
+
+    Attributes:
+        shares: whether sessions share passes, so that it pays to have many open.
     """
+
+    shares = False
 
     @abstractmethod
     def open(self, rows: Sequence[int] | None = None) -> Session:
