@@ -2,7 +2,7 @@
 
     python benchmarks/engine.py --topics 20 --out benchmarks/results/engine.json
 
-The work: notes of which every one votes in five topics of eighty, T tokens a topic, of which some are forced labels. All
+The work: notes of which every one votes in five topics of eighty, T tokens a topic, some of them forced labels. All
 engines get the same tokens to say, so that their votes can be compared one by one. A step of the plain engine is what
 public packages do: full prompts are read for every topic, the memory grows by copying, scores are over all tokens.
 """
@@ -67,7 +67,7 @@ VARIANTS: dict[str, Savings] = {
 
 
 def work(lm: HuggingFaceLM, topics: int) -> tuple[list[Prompt], list[list[int]], list[tuple[tuple[int, ...], bool]]]:
-    """Return the prompts of all notes, the notes of each topic, and what is said: tokens, and whether they are drawn."""
+    """Return the prompts of all notes, the notes of each topic, and what is said: tokens, and whether drawn."""
     count = max(PER_TOPIC, topics * PER_TOPIC // EACH)
     rows = patterns.notes(patterns.FACTS, -(-count // len(patterns.FACTS)), 1)[:count]
     record = plan(epsilon=10, delta=1e-6, form=form_of("clinic")).record
@@ -235,8 +235,10 @@ def run(name: str, topics: int) -> dict[str, Any]:
     read = once if savings.reuse else each
     heads = rows * drawn // (2 if savings.candidates else 1)
     return {
-        "variant": name, **asdict(savings), "topics": topics, "notes": len(prompts), "threads": lm.torch.get_num_threads(),
-        "tokens_said": said, "drawn": drawn, "tokens_read": read, "row_tokens": rows * said, "seconds": round(seconds, 1),
+        "variant": name, **asdict(savings), "topics": topics, "notes": len(prompts),
+        "threads": lm.torch.get_num_threads(),
+        "tokens_said": said, "drawn": drawn, "tokens_read": read, "row_tokens": rows * said,
+        "seconds": round(seconds, 1),
         "row_tokens_per_second": round(rows * said / seconds, 1),
         "peak_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
         **floor(lm, read, rows * said, heads), "votes": votes,
