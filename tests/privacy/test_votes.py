@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from stillroom.distil.votes import Votes, centred, one_sided, prior_votes
+from stillroom.distil.votes import Ballot, Votes, centred, masked, one_sided, prior_votes
 from stillroom.lm.base import Prompt, Scores, Session
 from stillroom.lm.rowtest import rows_independent
 from stillroom.privacy.noise import OpenDPNoise
@@ -164,6 +164,20 @@ def test_a_tally_does_not_know_the_order_of_its_rows() -> None:
     votes = np.random.default_rng(2).integers(0, LEVELS, size=(500, 40)).astype(np.float32)
     sums = [Rows(rows).tally(lambda scores: scores.astype(np.int64)) for rows in (votes, votes[::-1])]
     assert np.array_equal(*sums)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), ended=st.booleans())
+def test_among_released_words_candidates_alone_give_the_votes_of_the_whole_table(seed: int, ended: bool) -> None:
+    chance = np.random.default_rng(seed)
+    scores = chance.normal(scale=3, size=(9, 30)).astype(np.float32)
+    stops = (3, 8, 20)
+    others = [int(t) for t in chance.permutation(30) if t not in stops][:6]
+    tokens = tuple(sorted([*others, *([8] if ended else [])]))
+    closed = Ballot(LEVELS, tokens, stops=stops, stop=8 if ended else None, closed=True)
+    whole = masked(scores.copy(), stops, 8 if ended else None, None)
+    asked = scores if closed.columns is None else scores[:, [*closed.columns]]
+    assert np.array_equal(closed(asked), one_sided(whole[:, [*tokens]], LEVELS))
 
 
 # -- what would go wrong, seen by the same checks --------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from stillroom.errors import BadOption, MissingExtra, WorkersLost, WorkersUnlike
-from stillroom.lm.base import Count, Counts, LanguageModel, Prompt, Readings, Scores, Session
+from stillroom.lm.base import Counts, LanguageModel, Prompt, Readings, Scores, Session, columns_of
 from stillroom.loading import load_lm
 
 ATTEMPTS = 4
@@ -52,7 +52,7 @@ class Worker:
         session: int,
         rows: Sequence[int],
         pushes: Sequence[Sequence[int]],
-        count: Count,
+        count: Callable[[Scores], Counts],
     ) -> Counts | None:
         """Return the votes of the rows after these pushes, summed; None where the prompts were not read here.
 
@@ -227,9 +227,10 @@ class ClusterSession(Session):
         if len(tokens):
             self._pushes.append(tuple(tokens))
 
-    def tally(self, count: Count) -> Counts:
+    def tally(self, count: Callable[[Scores], Counts]) -> Counts:
         readings = self._readings
-        width = readings.lm.vocabulary_size if count.columns is None else len(count.columns)
+        columns = columns_of(count)
+        width = readings.lm.vocabulary_size if columns is None else len(columns)
         nobody = count(np.zeros((0, width), np.float32)).sum(axis=0, dtype=np.int64)
         asked = {
             at: (readings.number, self._number, chosen, self._pushes, count) for at, chosen in self._chosen.items()

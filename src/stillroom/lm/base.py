@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,17 +44,10 @@ class Readings(ABC):
         """Say that these rows are not opened again soon, so that their memory may go. They can be, all the same."""
 
 
-class Count(Protocol):
-    """Makes whole numbers (rows, m) of scores, each row's of its own.
-
-    Attributes:
-        columns: the token ids whose scores it takes, in this order; None: all.
-    """
-
-    @property
-    def columns(self) -> tuple[int, ...] | None: ...
-
-    def __call__(self, scores: Scores) -> Counts: ...
+def columns_of(count: Callable[[Scores], Counts]) -> tuple[int, ...] | None:
+    """Return the tokens whose scores a count takes, in order; None: all."""
+    found: tuple[int, ...] | None = getattr(count, "columns", None)
+    return found
 
 
 class Session(ABC):
@@ -80,13 +72,14 @@ class Session(ABC):
     def push(self, tokens: Sequence[int]) -> None:
         """Append the same tokens to every row."""
 
-    def tally(self, count: Count) -> Counts:
+    def tally(self, count: Callable[[Scores], Counts]) -> Counts:
         """Return the sum over all rows of what `count` makes of their scores: whole numbers, so exact in any order.
 
         Where rows live in other processes `count` travels there, and only its sums come back: it can be pickled, treats
-        each row by itself, and takes any number of rows.
+        each row by itself, and takes any number of rows. Its attribute `columns`, if it has one, says which tokens'
+        scores it takes.
         """
-        total: Counts = count(self.scores(count.columns)).sum(axis=0, dtype=np.int64)
+        total: Counts = count(self.scores(columns_of(count))).sum(axis=0, dtype=np.int64)
         return total
 
     def close(self) -> None:  # noqa: B027 - most sessions hold nothing that has to be given back
