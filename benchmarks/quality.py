@@ -155,6 +155,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/quality.jsonl"))
     parser.add_argument("--notes", type=Path, default=None)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--first", type=int, default=1, help="number of the first repetition, to go on with a suite")
     parser.add_argument("--per-topic", type=int, default=80)
     parser.add_argument("--clusters", type=int, default=12, help="R of the paper's method, which is slow here")
     options = parser.parse_args()
@@ -170,7 +171,7 @@ def run(name: str, suite: Suite, options: argparse.Namespace) -> None:
     llm, llm_facts = load_llm_notes(options.notes, 5, every)
     own, own_facts = pattern_notes(every or 150)
     rows, facts = [*llm, *own], {**llm_facts, **own_facts}
-    form, default, repetitions = "clinic", PRESETS["default"], range(1, options.repetitions + 1)
+    form, default, repetitions = "clinic", PRESETS["default"], range(options.first, options.first + options.repetitions)
     if name in ("default", "qwen"):
         for n in repetitions:
             suite.run("stillroom", rows, facts, default, epsilon=10, delta=1e-6, form=form, repetition=n, read=n == 1)
