@@ -26,7 +26,7 @@ import numpy as np
 from stillroom.distil.forms import form_of
 from stillroom.distil.plan import plan
 from stillroom.distil.prompts import document_prompt
-from stillroom.distil.votes import one_sided, tally
+from stillroom.distil.votes import one_sided
 from stillroom.lm.base import Prompt
 from stillroom.lm.huggingface import HuggingFaceLM
 from stillroom.loading import load_lm
@@ -116,7 +116,11 @@ def plain(lm: HuggingFaceLM, prompts: Sequence[Prompt], members: Sequence[Sequen
         for step, (tokens, drawn) in enumerate(script):
             if drawn:
                 scores = lm.head(hidden, None)
-                yield topic, step, tally(one_sided(scores[:, candidates], LEVELS, scores.max(axis=1, keepdims=True)))
+                yield (
+                    topic,
+                    step,
+                    one_sided(scores[:, candidates], LEVELS, scores.max(axis=1, keepdims=True)).sum(axis=0),
+                )
             for token in tokens:
                 pushed += 1
                 columns = torch.arange(length + pushed)
@@ -175,7 +179,7 @@ def pooled(lm: HuggingFaceLM, prompts: Sequence[Prompt], members: Sequence[Seque
                 else:
                     full = session.scores()
                     scores, top = full[:, candidates], full.max(axis=1, keepdims=True)
-                yield topic, step, tally(one_sided(scores, LEVELS, top))
+                yield topic, step, one_sided(scores, LEVELS, top).sum(axis=0)
             for chunk in [tokens] if savings.chunk else [(token,) for token in tokens]:
                 session.push(chunk)
                 yield None
