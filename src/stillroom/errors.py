@@ -8,6 +8,7 @@
     │   ├── OutputExists
     │   ├── MissingExtra
     │   ├── GuardKeyMissing  GuardKeyUnfit
+    │   ├── PolicyInvalid
     │   └── ModelUnknown  ModelCorrupt  ModelUnfit
     ├── BudgetRefused                   3   the ledger says no; nothing was spent
     │   ├── LedgerEmpty
@@ -128,6 +129,11 @@ class GuardKeyUnfit(UsageError):
             f"{where} holds {characters} characters, but a key is 64 hexadecimal digits: "
             f"openssl rand -hex 32 > guard.key"
         )
+
+
+class PolicyInvalid(UsageError):
+    def __init__(self, path: Path | str, field: str, reason: str) -> None:
+        super().__init__(f"The policy {str(path)!r} is wrong at {field}: {reason}.")
 
 
 class ModelUnknown(UsageError):

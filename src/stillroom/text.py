@@ -84,9 +84,17 @@ def sentences(text: str) -> list[str]:
     letters ("J. Doe") and numbers that open a line ("2. Rest") do not end one.
     """
     plain = normalise(text)
+    return [plain[start:end] for start, end in sentence_spans(plain)]
+
+
+def sentence_spans(plain: str) -> Iterator[tuple[int, int]]:
+    """Yield where the sentences of a normalised text stand: `plain[start:end]` is what `sentences` returns."""
     ends = [*_sentence_ends(plain), len(plain)]
-    parts = (plain[a:b].strip() for a, b in zip([0, *ends], ends, strict=False))
-    return [part for part in parts if part]
+    for start, end in zip([0, *ends], ends, strict=False):
+        part = plain[start:end]
+        if kept := part.strip():
+            first = start + len(part) - len(part.lstrip())
+            yield first, first + len(kept)
 
 
 def chunks(text: str, words: int) -> list[str]:

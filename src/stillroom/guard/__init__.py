@@ -1,1 +1,1 @@
-"""The guard: what of a retrieved passage may be shown to whom, and the books of it (DESIGN section 5)."""
+"""Retrieved context made safe for the query at hand: find what may identify, replace it, keep the books."""

@@ -1,4 +1,4 @@
-"""What a detector found in a text."""
+"""A span: a stretch of a normalised text that somebody says may identify."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Span:
-    """A place in `normalise(text)`, and what stands there.
+    """What a detector found, in coordinates of `text.normalise(text)`: that text's [start:end].
 
-    Attributes:
-        start, end: the characters [start:end].
-        category: name of a category of the policy, such as "person", "phone" or "unknown".
+    Args:
+        start, end: characters, 0 ≤ start < end.
+        category: a name of `categories`; one that no policy knows is treated as "unknown".
         detector: who found it.
-        score: the detector's own confidence in [0, 1]; never used to lower protection.
+        score: the detector's own confidence in [0, 1]; it never lowers the protection of a span.
     """
 
     start: int

@@ -1,0 +1,45 @@
+"""The union of detectors that a policy asks for."""
+
+from __future__ import annotations
+
+from stillroom.guard.categories import CATEGORIES, category
+from stillroom.guard.detect.base import Detector
+from stillroom.guard.detect.closedworld import ClosedWorld
+from stillroom.guard.detect.identifiers import IdentifierDetector
+from stillroom.guard.detect.lists import countries, nationalities, states
+from stillroom.guard.detect.patterns import PatternDetector, UserPatterns
+from stillroom.guard.detect.presidio import PresidioDetector
+from stillroom.guard.detect.union import Union
+from stillroom.guard.detect.words import MedicalDetector, WordDetector
+from stillroom.guard.policy import TIERS, Policy
+
+
+def build(policy: Policy, names: Detector | None = None) -> Union:
+    """Return the detectors of a policy, cheap ones first, with its words, patterns, formulary and order of tiers.
+
+    Args:
+        names: finds names by their context; by default Presidio with spaCy's model, which takes seconds to load.
+
+    Raises MissingExtra without the extra guard.
+    """
+    places = WordDetector({"country": countries(), "nationality": nationalities(), "city": states()}, "places")
+    detectors: list[Detector] = [PatternDetector(), MedicalDetector(), places]
+    if policy.words:
+        detectors.append(WordDetector(policy.words, "policy words"))
+    if policy.patterns:
+        detectors.append(UserPatterns(policy.patterns))
+    detectors += [IdentifierDetector(), PresidioDetector() if names is None else names]
+    rule = policy.closed_world
+    closed = (
+        ClosedWorld(policy.formulary, zipf=rule.zipf, capital_zipf=rule.capital_zipf, numbers=rule.numbers)
+        if rule.on
+        else None
+    )
+
+    def order(name: str) -> tuple[int, ...]:
+        # A stretch that two categories claim gets the stricter protection: no guess may lower another one's.
+        return -TIERS.index(policy.tier(name)), category(name).rank
+
+    roles = (None, *policy.roles)
+    raw = [name for name in CATEGORIES if any(policy.tier(name, role) == "raw" for role in roles)]
+    return Union(detectors, closed, order=order, raw=raw)

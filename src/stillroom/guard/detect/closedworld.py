@@ -1,0 +1,138 @@
+"""The closed-world rule: a word that no public list knows counts as private, and so does a number.
+
+It reads the value to decide, so that a template may tell that a word is rare; PRIVACY.md names this as not covered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from stillroom import lexicon
+from stillroom.guard.detect.lists import KNOWN, medical, names
+from stillroom.guard.spans import Span
+from stillroom.text import Word, words, words_with_spans
+
+NAME = "closed world"
+
+_NUMBER = re.compile(r"[+#]?\d(?:\d|[ .,/:()-]{1,2}(?=\d))*")
+_SAME = re.compile(r"[ -]|\.? |'s | & ")
+_COMMON = 5.2
+"""Public frequency from which even a name is an ordinary word in a text without capitals ("will", "may")."""
+_SURNAME = 3.5
+"""Public frequency below which a word right after a given name is a family name."""
+_CARRIER = re.compile(r"[^\W_]*\d[^\W_]*")
+
+
+class ClosedWorld:
+    """Finds every word that is neither in a public list nor in the house's own formulary, and every number left.
+
+    Args:
+        formulary: words that the house calls public.
+        zipf: a lower-case word is known from this public frequency up.
+        capital_zipf: the same for a word with a capital, which is more often a name.
+        numbers: whether numbers count.
+    """
+
+    def __init__(
+        self, formulary: Iterable[str] = (), *, zipf: float = KNOWN, capital_zipf: float = 4.0, numbers: bool = True
+    ) -> None:
+        self._known = frozenset(word for phrase in formulary for word in words(phrase))
+        self._medical = frozenset(
+            word for kind in ("diagnosis", "treatment", "drug") for phrase in medical()[kind] for word in words(phrase)
+        )
+        self._names: Collection[str] = names()
+        self._zipf, self._capital, self._numbers = zipf, capital_zipf, numbers
+
+    def find(self, sentence: str, covered: Sequence[Span], left: Sequence[Span] = ()) -> list[Span]:
+        """Return spans of category "unknown" and "number" over what nothing else protects.
+
+        A word that is covered in part counts as uncovered, and is taken whole.
+
+        Args:
+            covered: spans that will be replaced: what is in them needs no rule.
+            left: spans that a policy leaves raw. A word in them that nobody knows counts all the same, as it may be a
+                name that a detector took for something else; a number in them (a dose) does not.
+        """
+        taken = bytearray(len(sentence))
+        for span in covered:
+            taken[span.start : span.end] = b"\x01" * (span.end - span.start)
+        here = list(words_with_spans(sentence))
+        uncased = not any(map(str.isupper, sentence))
+        proper = self._proper(here, sentence, taken)
+        shouted = all(sentence[w.start : w.end].isupper() for w in here)
+        found = []
+        named = -2  # the last word that is a name
+        for i, word in enumerate(here):
+            if word.text in self._names and taken[word.start]:
+                named = i
+            if all(taken[word.start : word.end]):
+                continue
+            first = i == 0 or _opens(sentence, word.start)
+            surname = named == i - 1 and lexicon.zipf(word.text) < _SURNAME and not lexicon.is_stopword(word.text)
+            if i in proper or surname or not self._public(word, sentence, first, shouted, uncased):
+                named = i if word.text in self._names else named
+                found.append(Span(word.start, word.end, "unknown", NAME, 1.0))
+        for span in left:
+            taken[span.start : span.end] = b"\x01" * (span.end - span.start)
+        if self._numbers:
+            for pattern in (_NUMBER, _CARRIER):
+                for match in pattern.finditer(sentence):
+                    start, end = match.span()
+                    if not all(taken[start:end]):
+                        found.append(Span(start, end, "number", NAME, 1.0))
+                        taken[start:end] = b"\x01" * (end - start)
+        return found
+
+    def _proper(self, here: Sequence[Word], sentence: str, taken: bytearray) -> set[int]:
+        """Return the words of names of several words: capitals in a row, of which one is covered or private.
+
+        Where a third of the words are in small letters, any two capitals in a row are a name ("Lending Club").
+        """
+        capitals = [
+            sentence[w.start].isupper()
+            and not (lexicon.is_stopword(w.text) or w.text in self._known or w.text in self._medical)
+            for w in here
+        ]
+        mostly_small = 3 * sum(sentence[w.start].islower() for w in here) > len(here)
+        found: set[int] = set()
+        first = 0
+        while first < len(here):
+            last = first
+            while (
+                last + 1 < len(here)
+                and capitals[first]
+                and capitals[last + 1]
+                and _SAME.fullmatch(sentence, here[last].end, here[last + 1].start)
+            ):
+                last += 1
+            if last > first and (mostly_small or any(self._named(here[i], taken) for i in range(first, last + 1))):
+                found.update(range(first, last + 1))
+            first = last + 1
+        return found
+
+    def _named(self, word: Word, taken: bytearray) -> bool:
+        form = word.text
+        if any(taken[word.start : word.end]) or form in self._names:
+            return True
+        return form not in self._known and form not in self._medical and lexicon.zipf(form) < self._capital - 1
+
+    def _public(self, word: Word, sentence: str, first: bool, shouted: bool, uncased: bool) -> bool:
+        form = word.text
+        if form in self._known or form in self._medical or lexicon.is_stopword(form):
+            return True
+        if not form.isascii() or any(map(str.isdigit, form)):
+            return False
+        zipf = lexicon.zipf(form)
+        capital = any(map(str.isupper, sentence[word.start : word.end])) and not shouted
+        if not capital:
+            return zipf >= ((_COMMON if uncased else self._capital) if form in self._names else self._zipf)
+        if form in self._names:
+            return zipf >= _COMMON + 0.3
+        return zipf >= (self._zipf + 1 if first else self._capital)
+
+
+def _opens(sentence: str, start: int) -> bool:
+    """Say whether a word stands where a capital tells nothing: after a line break, a colon or a bullet."""
+    before = sentence[:start].rstrip(" \t\"'“(*•-")
+    return not before or before[-1] in "\n:.!?|"

@@ -1,0 +1,72 @@
+"""Public lists: medical words, countries and their peoples, states, names of people."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+
+from stillroom import lexicon
+from stillroom.errors import MissingExtra
+
+KNOWN = 2.0
+"""Public frequency (`lexicon.zipf`) from which a word counts as English."""
+
+
+@cache
+def medical() -> dict[str, list[str]]:
+    """Return the public medical lists by kind; each line of the file is "kind: phrase, phrase"."""
+    found: dict[str, list[str]] = {}
+    text = (files("stillroom.guard.detect") / "medical.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            kind, _, phrases = line.partition(":")
+            found.setdefault(kind, []).extend(phrase.strip() for phrase in phrases.split(",") if phrase.strip())
+    return found
+
+
+@cache
+def countries() -> frozenset[str]:
+    """Return the public names of countries, lower-case. Raises MissingExtra without faker."""
+    try:
+        from faker.providers.address.en import Provider
+    except ImportError as error:
+        raise MissingExtra("the list of countries", "guard") from error
+    plain = (name.partition(" (")[0].lower() for name in Provider.countries)
+    return frozenset(plain) | {"usa", "uk", "united states", "russia", "england", "scotland", "wales"}
+
+
+@cache
+def states() -> frozenset[str]:
+    """Return the names of the states of the USA and the provinces of Canada, lower-case. Raises MissingExtra."""
+    try:
+        from faker.providers.address import en_CA, en_US
+    except ImportError as error:
+        raise MissingExtra("the list of states", "guard") from error
+    return frozenset(name.lower() for name in (*en_US.Provider.states, *en_CA.Provider.provinces))
+
+
+@cache
+def nationalities() -> frozenset[str]:
+    """Return words for people of a country, lower-case: formed from its name where English knows the form."""
+    text = (files("stillroom.guard.detect") / "nationalities.txt").read_text(encoding="utf-8")
+    found = {word for line in text.splitlines() if not line.startswith("#") for word in line.split()}
+    for name in countries():
+        for stem in (name, name[:-1], name[:-2]):
+            if len(stem) >= 4 and " " not in stem:
+                found.update(form for e in ("n", "an", "ian", "ese") if lexicon.zipf(form := stem + e) >= 2)
+    return frozenset(found)
+
+
+@cache
+def names() -> frozenset[str]:
+    """Return common given and family names of people, lower-case, from public lists. Raises MissingExtra."""
+    found: set[str] = set()
+    try:
+        for locale in ("en_US", "en_GB", "en_IN", "de_DE", "es_ES", "fr_FR", "it_IT"):
+            provider = import_module(f"faker.providers.person.{locale}").Provider
+            for field in ("first_names", "last_names"):
+                found.update(name.lower() for name in getattr(provider, field, ()))
+    except ImportError as error:
+        raise MissingExtra("the list of names", "guard") from error
+    return frozenset(found)

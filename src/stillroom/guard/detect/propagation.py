@@ -1,0 +1,88 @@
+"""Values found once are found everywhere in their document: a name in a list, in small letters, without its title."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stillroom import lexicon
+from stillroom.guard.spans import Span
+from stillroom.text import Word, words, words_with_spans
+
+NAME = "propagation"
+
+_WHOLE = frozenset(
+    [
+        "person",
+        "organisation",
+        "address",
+        "city",
+        "username",
+        "account",
+        "record_number",
+        "licence",
+        "national_id",
+        "email",
+        "phone",
+        "unknown",
+        "password",
+        "diagnosis",
+        "drug",
+        "treatment",
+    ]
+)  # fmt: skip
+_PARTS = frozenset({"person"})
+_COMMON = 4.5
+"""Public frequency from which a part of a name is propagated only where it has a capital too ("Will", "Mark")."""
+
+_NAMES_TOO = frozenset({"will", "may"})
+"""Stop words that are names as well."""
+
+_LONGEST = 12
+"""Words of the longest value that is looked for."""
+
+
+def propagated(plain: str, spans: Sequence[Span]) -> list[Span]:
+    """Return the further places of the values that `spans` cover, as whole words in whatever case.
+
+    Args:
+        plain: a normalised document.
+        spans: what was found in it, not overlapping, in order.
+    """
+    here = list(words_with_spans(plain))
+    values: dict[str, dict[tuple[str, ...], Span]] = {}
+    for span in spans:
+        if span.category in _WHOLE:
+            for parts in _forms(plain[span.start : span.end], span.category):
+                values.setdefault(parts[0], {}).setdefault(parts, span)
+    if not values:
+        return []
+    starts, number = [span.start for span in spans], 0
+    found = []
+    for i, word in enumerate(here):
+        while number < len(starts) and spans[number].end <= word.start:
+            number += 1
+        covered = number < len(starts) and spans[number].start <= word.start and word.end <= spans[number].end
+        if covered or word.text not in values:
+            continue
+        for parts, span in values[word.text].items():
+            last = here[min(i + len(parts), len(here)) - 1]
+            if tuple(w.text for w in here[i : i + len(parts)]) == parts and _means_it(parts, plain, word):
+                found.append(Span(word.start, last.end, span.category, NAME, span.score))
+    return found
+
+
+def _forms(surface: str, category: str) -> list[tuple[str, ...]]:
+    parts = tuple(words(surface))[:_LONGEST]
+    if not parts:
+        return []
+    forms = [parts] if len(parts) > 1 or len(parts[0]) > 2 else []
+    if category in _PARTS and len(parts) > 1:
+        forms += [(part,) for part in parts if len(part) > 2 and (part in _NAMES_TOO or not lexicon.is_stopword(part))]
+    return forms
+
+
+def _means_it(parts: tuple[str, ...], plain: str, word: Word) -> bool:
+    """Say whether a place is the value and not an ordinary word that looks alike."""
+    if len(parts) > 1 or plain[word.start].isupper():
+        return True
+    return lexicon.zipf(parts[0]) < _COMMON
