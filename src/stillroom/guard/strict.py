@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,7 +24,7 @@ from stillroom.guard.keys import Key
 from stillroom.guard.memo import Drawn, Memo
 from stillroom.guard.policy import Policy, Tier, load_policy
 from stillroom.guard.receipt import Line, Receipt, not_covered, spans_of
-from stillroom.guard.records import Kept, MemoryStore, Record, Store, VaultStore, joined
+from stillroom.guard.records import Kept, MemoryStore, Record, Store, VaultStore, cut, joined
 from stillroom.guard.rehydrate import rehydrated
 from stillroom.guard.risk import Risk, raised
 from stillroom.guard.template import Template
@@ -62,6 +62,15 @@ class Sanitised:
     def text(self) -> str:
         """All passages, with empty lines between them."""
         return "\n\n".join(self.texts)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The risk of a query against one sentence, in [0, 1], its template, and the tier of each slot in it."""
+
+    template: str
+    risk: float
+    tiers: Mapping[str, Tier]
 
 
 class Guard:
@@ -180,6 +189,19 @@ class Guard:
             guarantee=weakest(line.guarantee for line in lines),
         )
         return Sanitised(texts, metadata, receipt, numbers.slots)
+
+    def score(self, query: str, passages: Sequence[Asked], *, role: str | None = None) -> list[Scored]:
+        """Return the risk of a query against each sentence of the passages, and the tiers. It draws nothing."""
+        found = [(record, part) for record, text in self._found(passages) for part in cut(text, 1)]
+        alone = [(replace(record, metadata={}), part) for record, part in found]
+        scored = []
+        for (_, part), risk in zip(alone, self._risks(query, alone), strict=True):
+            tiers = {
+                slot.name: raised(slot.category, self.policy.tier(slot.category, role), risk, self.policy)
+                for slot in part.slots
+            }
+            scored.append(Scored(part.text, 1.0 if math.isnan(risk) else risk, tiers))
+        return scored
 
     def rehydrate(self, text: str, context: Sanitised, *, role: str | None = None) -> str:
         """Return a text with the values of placeholders that the policy gives this role back, where they may stand.
