@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -131,6 +131,11 @@ class MemoryStore:
 
     def __iter__(self) -> Iterator[Record]:
         yield from sorted(self._records.values(), key=lambda record: record.name)
+
+
+def seen(template: Template, raw: Collection[str]) -> str:
+    """Return the template's text with the values of the categories `raw` as they stand."""
+    return template.fill(lambda slot: slot.surface if slot.category in raw else slot.name)
 
 
 def cut(template: Template, words: int = PASSAGE_WORDS) -> tuple[Template, ...]:

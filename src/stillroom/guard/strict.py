@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,7 @@ from stillroom.guard.keys import Key
 from stillroom.guard.memo import Drawn, Memo
 from stillroom.guard.policy import Policy, Tier, load_policy
 from stillroom.guard.receipt import Line, Receipt, not_covered, spans_of
-from stillroom.guard.records import Kept, MemoryStore, Record, Store, VaultStore, cut, joined
+from stillroom.guard.records import Kept, MemoryStore, Record, Store, VaultStore, cut, joined, seen
 from stillroom.guard.rehydrate import rehydrated
 from stillroom.guard.risk import Risk, raised
 from stillroom.guard.template import Template
@@ -142,12 +142,17 @@ class Guard:
         with finding(self.policy, processes) as finder:
             yield from _kept(ingest(documents, self._store, self.policy, finder))
 
-    def passages(self) -> list[Kept]:
-        """Return all passages that were ingested, in an order that no value goes into."""
-        records = list(self._store)
-        for record in records:
+    def passages(self, role: str | None = None) -> list[Kept]:
+        """Return all passages that were ingested, as this role may search them, in an order that no value goes into.
+
+        What the policy leaves raw for the role stands in them, if the ledger has it noted; all else is slots.
+        """
+        raw = self._raw(role)
+        kept = []
+        for record in self._store:
             self._check(record)
-        return list(_kept(records))
+            kept += [replace(k, text=seen(t, raw)) for k, t in zip(record.kept(), record.passages, strict=True)]
+        return kept
 
     def sanitise(
         self, query: str, passages: Sequence[Asked], *, caller: str = "local", role: str | None = None
@@ -195,7 +200,7 @@ class Guard:
         found = [(record, part) for record, text in self._found(passages) for part in cut(text, 1)]
         alone = [(replace(record, metadata={}), part) for record, part in found]
         scored = []
-        for (_, part), risk in zip(alone, self._risks(query, alone), strict=True):
+        for (_, part), risk in zip(alone, self._risks(query, alone, self._raw(role)), strict=True):
             tiers = {
                 slot.name: raised(slot.category, self.policy.tier(slot.category, role), risk, self.policy)
                 for slot in part.slots
@@ -235,17 +240,15 @@ class Guard:
 
     def _context(self, query: str, passages: Sequence[Asked], role: str | None) -> Context:
         found = self._found(passages)
-        risks = self._risks(query, found)
-        raw = self._noted(
-            f"role {role or 'none'}: templates shown; as it stands: {', '.join(self._raw(role)) or 'no value'}"
-        )
+        raw = self._raw(role)
+        risks = self._risks(query, found, raw)
         spots: list[Spot] = []
         for (record, text), risk in zip(found, risks, strict=True):
             for template in (text, *record.metadata.values()):
                 for slot in template.slots:
                     base = self.policy.tier(slot.category, role)
                     tier = raised(slot.category, base, risk, self.policy)
-                    kept: Tier = "placeholder" if tier == "raw" and not raw else tier
+                    kept: Tier = "placeholder" if tier == "raw" and slot.category not in raw else tier
                     spots.append(Spot(Place(record.name, record.subject, slot, kept), tier != base))
         return Context(found, spots)
 
@@ -286,11 +289,11 @@ class Guard:
             path = self._store.vault.path if isinstance(self._store, VaultStore) else Path("memory")
             raise LedgerMismatch(path, "documents read by a policy", record.policy[:8], self._digest[:8])
 
-    def _risks(self, query: str, found: Sequence[Found]) -> list[float]:
+    def _risks(self, query: str, found: Sequence[Found], raw: Collection[str]) -> list[float]:
         if not query.strip():
             return [math.nan] * len(found)
         scored = [
-            Template(text.text, (*text.slots, *(s for each in record.metadata.values() for s in each.slots)))
+            Template(seen(text, raw), (*text.slots, *(s for each in record.metadata.values() for s in each.slots)))
             for record, text in found
         ]
         try:
@@ -307,8 +310,11 @@ class Guard:
 
     # The books
 
-    def _raw(self, role: str | None) -> list[str]:
-        return [name for name in CATEGORIES if category(name).private and self.policy.tier(name, role) == "raw"]
+    def _raw(self, role: str | None) -> frozenset[str]:
+        """Return the categories that the role reads raw; none where the ledger cannot have it noted."""
+        raw = [name for name in CATEGORIES if category(name).private and self.policy.tier(name, role) == "raw"]
+        what = f"role {role or 'none'}: templates shown; as it stands: {', '.join(raw) or 'no value'}"
+        return frozenset(raw) if self._noted(what) else frozenset()
 
     def _noted(self, what: str) -> bool:
         """Have it stand in the ledger, once for good, that something is not private; say whether it does."""

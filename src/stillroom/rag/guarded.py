@@ -41,7 +41,7 @@ class Sanitiser(Protocol):
 
     @property
     def embedder(self) -> Embedder: ...
-    def passages(self) -> Sequence[Any]: ...
+    def passages(self, role: str | None) -> Sequence[Any]: ...
     def sanitise(self, query: str, passages: Sequence[Any], *, caller: str, role: str | None) -> Any: ...
     def rehydrate(self, text: str, context: Any, *, role: str | None) -> str: ...
 
@@ -55,8 +55,8 @@ class Asker(Protocol):
 class GuardedRag:
     """Asks documents behind a guard; made by `Rag.over_documents`.
 
-    Search, ranks and scores follow from the templates alone, so a question with a name in it finds the same as one with
-    any other name.
+    Search, ranks and scores follow from the templates alone, and from what the policy leaves raw for the role: whether
+    a name that is asked for stands in some document changes nothing.
     """
 
     def __init__(
@@ -72,13 +72,9 @@ class GuardedRag:
             raise BadOption("top_k", top_k, "at least 1")
         lm.need("generate")
         self._guard, self._lm, self._top_k, self._fallback = guard, lm, top_k, fallback
-        self._passages: Sequence[Shown] = guard.passages()
-        self._index = HybridIndex(
-            [passage.text for passage in self._passages],
-            guard.embedder,
-            least_cosine=least_cosine,
-            common=_slot_words([passage.text for passage in self._passages]),
-        )
+        self._least_cosine = least_cosine
+        self._searched: dict[str | None, tuple[Sequence[Shown], HybridIndex]] = {}
+        self._search(None)
 
     def ask(self, question: str, *, caller: str = "local", role: str | None = None) -> Answer:
         """Return an answer for this caller, with the guard's receipt.
@@ -87,23 +83,35 @@ class GuardedRag:
         question, UnknownName for a role that the policy does not have.
         """
         asked = question_of(question)
-        hits = near(self._index.search(asked, self._top_k))
-        context = self._guard.sanitise(asked, [self._passages[hit.row] for hit in hits], caller=caller, role=role)
+        passages, index = self._search(role)
+        hits = near(index.search(asked, self._top_k))
+        found = [passages[hit.row] for hit in hits]
+        context = self._guard.sanitise(asked, found, caller=caller, role=role)
         receipt = context.receipt
         if self._fallback is not None and (receipt.refused or not receipt.ledger):
             why = "an account is empty" if receipt.refused else "the books cannot be kept"
-            found = self._fallback.ask(asked)
-            return replace(found, notes=(*found.notes, f"Answered from the release: {why}."), receipt=receipt)
-        found = answer(self._lm, asked, self._read(hits, context), receipt.guarantee, NOTHING_KEPT)
-        text = self._guard.rehydrate(found.text, context, role=role)
-        label = found.guarantee if text == found.text else Guarantee.NONE
-        return replace(found, text=text, guarantee=label, spent=receipt.epsilon, receipt=receipt)
+            other = self._fallback.ask(asked)
+            return replace(other, notes=(*other.notes, f"Answered from the release: {why}."), receipt=receipt)
+        made = answer(self._lm, asked, _read(found, hits, context), receipt.guarantee, NOTHING_KEPT)
+        text = self._guard.rehydrate(made.text, context, role=role)
+        label = made.guarantee if text == made.text else Guarantee.NONE
+        return replace(made, text=text, guarantee=label, spent=receipt.epsilon, receipt=receipt)
 
-    def _read(self, hits: Sequence[Hit], context: Context) -> list[Passage]:
-        return [
-            Passage(number, self._passages[hit.row].name, "", text, hit.score, hit.cosine)
-            for number, (hit, text) in enumerate(zip(hits, context.texts, strict=True), start=1)
-        ]
+    def _search(self, role: str | None) -> tuple[Sequence[Shown], HybridIndex]:
+        """Return what a role may search: one index for each, as what they may find by differs."""
+        if role not in self._searched:
+            passages: Sequence[Shown] = self._guard.passages(role)
+            texts = [passage.text for passage in passages]
+            index = HybridIndex(texts, self._guard.embedder, least_cosine=self._least_cosine, common=_slot_words(texts))
+            self._searched[role] = passages, index
+        return self._searched[role]
+
+
+def _read(found: Sequence[Shown], hits: Sequence[Hit], context: Context) -> list[Passage]:
+    return [
+        Passage(number, kept.name, "", text, hit.score, hit.cosine)
+        for number, (kept, hit, text) in enumerate(zip(found, hits, context.texts, strict=True), start=1)
+    ]
 
 
 def _slot_words(texts: Sequence[str]) -> frozenset[str]:
