@@ -292,7 +292,7 @@ def test_a_policy_that_says_nothing_builds() -> None:
     assert isinstance(build(Policy(name="x"), presidio()), Union)
 
 
-@pytest.mark.parametrize("name", ["Paloma", "Euphemia", "Nkemelosis", "Blergonazole", "nkemelitis"])
+@pytest.mark.parametrize("name", ["Paloma", "Euphemia", "Nkemelosis", "Blergonazole", "nkemelitis", "paloma"])
 def test_a_name_does_not_pass_for_a_diagnosis_that_a_policy_leaves_raw(name: str) -> None:
     clinic = build(load_policy("clinic"), presidio())
     text = f"The ward had {name} there with asthma, on metformin 500 mg."

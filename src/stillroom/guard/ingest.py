@@ -72,7 +72,7 @@ def read(documents: Sequence[Document], store: Store, policy: Policy, finder: Fi
 
 def _record(document: Document, texts: Sequence[str], found: Sequence[list[Span]], name: str, policy: Policy) -> Record:
     spans = [found[0], *(_whole(text, each, document) for text, each in zip(texts[1:], found[1:], strict=True))]
-    whole, *metadata = templates(texts, spans, numbers=Numbers())
+    whole, *metadata = templates(texts, spans, numbers=Numbers(), day_first=policy.day_first)
     passages = cut(whole) or (Template("", ()),)
     return Record(
         name, subject_of(document), digest(policy), passages, dict(zip(document.metadata, metadata, strict=True))

@@ -147,7 +147,8 @@ class Policy(_Strict):
 
     name: str
     version: Annotated[int, Field(ge=1)] = 1
-    languages: tuple[str, ...] = ("en",)
+    day_first: bool = False
+    """Whether 3/4/1970 is the third of April."""
     categories: dict[str, CategoryRule] = {}
     formulary: tuple[str, ...] = ()
     """Words that the house calls public (its own vocabulary): the closed-world rule leaves them."""
