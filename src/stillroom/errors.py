@@ -20,7 +20,8 @@
     ├── RunError                        1
     │   ├── RunHeld  RunCopied  RunChanged  RunUnknown  RunClosed
     │   ├── DiskFull
-    │   └── RowsNotIndependent
+    │   ├── RowsNotIndependent
+    │   └── WorkersLost  WorkersUnlike
     ├── ModelNotFetched                 1
     ├── ModelCallFailed                 1
     ├── CertificateMismatch             4
@@ -321,6 +322,24 @@ class RowsNotIndependent(RunError):
         super().__init__(
             f"{model!r} on {device} in {dtype} fails the row test: one document's votes depend on the others in its "
             f"batch, so no ε could be claimed: use float32, or another device."
+        )
+
+
+class WorkersLost(RunError):
+    def __init__(self, attempts: int, reason: str = "") -> None:
+        failed = f"failed ({reason})" if reason else f"was lost {attempts} times in a row"
+        super().__init__(
+            f"A worker of Ray {failed}: no draw was made twice, so look after the cluster and give the same command "
+            f"again; it goes on, with --engine local too."
+        )
+
+
+class WorkersUnlike(RunError):
+    def __init__(self, model: str, placed: str, other: str, other_placed: str) -> None:
+        super().__init__(
+            f"A worker of Ray has {other!r} on {other_placed or 'nothing named'}, this process {model!r} on "
+            f"{placed or 'nothing named'}, or other files of it: rows could vote otherwise there, so bring the same "
+            f"model to every machine (stillroom models pull)."
         )
 
 

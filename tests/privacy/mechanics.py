@@ -49,7 +49,7 @@ LISTS = Form(
     about="clinic note",
     slots=(
         Slot(label="Diagnosis", draws=2),
-        Slot(label="Treatment", draws=2),
+        Slot(label="Treatment", draws=2, names=True),
         Slot(label="Symptoms", draws=5, list=True),
     ),
 )

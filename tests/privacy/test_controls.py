@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stillroom.distil import cokeywords, histogram, steps, synthesise
+from stillroom.distil import cokeywords, histogram, steps, votes
 from stillroom.distil.synthesise import Synthesis
 from stillroom.distil.topics import Matcher, Member
 from stillroom.documents import Document, Documents, Unit
+from stillroom.lm.base import Session
 from stillroom.privacy.zcdp import total
 from stillroom.release.costs import events_of
 from stillroom.release.schema import PlanRecord
@@ -181,12 +182,12 @@ def quiet_topics_ask_no_noise(patch: pytest.MonkeyPatch) -> None:
 
 
 def rows_abstain_by_what_others_want(patch: pytest.MonkeyPatch) -> None:
-    right = synthesise.one_sided
+    right = votes.one_sided
 
     def together(scores: Any, levels: int, top: Any = None) -> Any:
         return right(scores, levels, np.full_like(top, np.nanmax(top)) if top is not None and len(top) else top)
 
-    patch.setattr(synthesise, "one_sided", together)
+    patch.setattr(votes, "one_sided", together)
 
 
 def candidates_of_private_rows(patch: pytest.MonkeyPatch) -> None:
@@ -201,13 +202,13 @@ def candidates_of_private_rows(patch: pytest.MonkeyPatch) -> None:
 
 
 def votes_out_of_range(patch: pytest.MonkeyPatch) -> None:
-    right = synthesise.one_sided
-    patch.setattr(synthesise, "one_sided", lambda scores, levels, top=None: 2 * right(scores, levels, top))
+    right = votes.one_sided
+    patch.setattr(votes, "one_sided", lambda scores, levels, top=None: 2 * right(scores, levels, top))
 
 
 def votes_shared_among_rows(patch: pytest.MonkeyPatch) -> None:
-    right = synthesise.tally
-    patch.setattr(synthesise, "tally", lambda votes: right(votes) // max(1, len(votes)))
+    right = Session.tally
+    patch.setattr(Session, "tally", lambda self, count: right(self, count) // max(1, self.rows))
 
 
 def a_text_only_where_somebody_votes(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stillroom.distil import synthesise
+from stillroom.distil import votes
 from stillroom.distil.synthesise import Synthesis
 from stillroom.distil.votes import Votes
 from stillroom.documents import Document, Documents
@@ -187,7 +187,7 @@ def test_it_catches_votes_that_are_not_clipped(tmp_path: Path, monkeypatch: pyte
         share /= np.maximum(share.max(axis=1, keepdims=True), 1e-300)
         return np.floor(share * levels / (2 * clip)).astype(np.int64)
 
-    monkeypatch.setattr(synthesise, "centred", unclipped)
+    monkeypatch.setattr(votes, "centred", unclipped)
     caught(PLANS["the paper's"], tmp_path, "claimed")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from stillroom.distil.votes import Votes, centred, one_sided, prior_votes, tally
-from stillroom.lm.base import Prompt, Scores
+from stillroom.distil.votes import Ballot, Votes, centred, masked, one_sided, prior_votes
+from stillroom.lm.base import Prompt, Scores, Session
 from stillroom.lm.rowtest import rows_independent
 from stillroom.privacy.noise import OpenDPNoise
 from stillroom.testing.toylm import CrowdedLM, ToyLM
@@ -82,11 +82,24 @@ def test_so_do_many_real_looking_rows(votes: Aggregator) -> None:
         alone_and_together(votes, scores)
 
 
+class Rows(Session):
+    """Rows whose scores are given."""
+
+    def __init__(self, scores: Scores) -> None:
+        self.given, self.rows = scores, len(scores)
+
+    def scores(self, vocabulary: Sequence[int] | None = None) -> Scores:
+        return self.given.copy()
+
+    def push(self, tokens: Sequence[int]) -> None:
+        raise NotImplementedError
+
+
 @both
 @settings(deadline=None)
 @given(scores=any_rows)
 def test_one_row_moves_a_tally_up_by_at_most_the_range(votes: Aggregator, scores: Scores) -> None:
-    step = tally(votes(scores)) - tally(votes(scores[1:]))
+    step = Rows(scores).tally(votes) - Rows(scores[1:]).tally(votes)
     assert ((step >= 0) & (step <= LEVELS)).all()
 
 
@@ -99,7 +112,7 @@ def test_a_row_that_cannot_be_read_votes_nothing(votes: Aggregator) -> None:
 
 @both
 def test_no_rows_have_a_tally_of_zero(votes: Aggregator) -> None:
-    assert tally(votes(np.zeros((0, 4), np.float32))).tolist() == [0, 0, 0, 0]
+    assert Rows(np.zeros((0, 4), np.float32)).tally(votes).tolist() == [0, 0, 0, 0]
 
 
 def test_minus_infinity_votes_nothing_and_the_best_token_gets_all_levels() -> None:
@@ -148,8 +161,23 @@ def test_the_prior_lies_within_half_a_vote_of_its_logarithm(probability: list[fl
 
 
 def test_a_tally_does_not_know_the_order_of_its_rows() -> None:
-    votes = np.random.default_rng(2).integers(0, LEVELS, size=(500, 40))
-    assert np.array_equal(tally(votes), tally(votes[::-1]))
+    votes = np.random.default_rng(2).integers(0, LEVELS, size=(500, 40)).astype(np.float32)
+    sums = [Rows(rows).tally(lambda scores: scores.astype(np.int64)) for rows in (votes, votes[::-1])]
+    assert np.array_equal(*sums)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), ended=st.booleans())
+def test_among_released_words_candidates_alone_give_the_votes_of_the_whole_table(seed: int, ended: bool) -> None:
+    chance = np.random.default_rng(seed)
+    scores = chance.normal(scale=3, size=(9, 30)).astype(np.float32)
+    stops = (3, 8, 20)
+    others = [int(t) for t in chance.permutation(30) if t not in stops][:6]
+    tokens = tuple(sorted([*others, *([8] if ended else [])]))
+    closed = Ballot(LEVELS, tokens, stops=stops, stop=8 if ended else None, closed=True)
+    whole = masked(scores.copy(), stops, 8 if ended else None, None)
+    asked = scores if closed.columns is None else scores[:, [*closed.columns]]
+    assert np.array_equal(closed(asked), one_sided(whole[:, [*tokens]], LEVELS))
 
 
 # -- what would go wrong, seen by the same checks --------------------------------------------------------------------

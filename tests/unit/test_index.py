@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stillroom.embed.base import Embedder, Vectors, clip
+from stillroom.index import hybrid
 from stillroom.index.bm25 import STOP_WORDS, Bm25Index, words
 from stillroom.index.exact import ExactIndex
-from stillroom.index.hybrid import HybridIndex
+from stillroom.index.hybrid import Hit, HybridIndex
 
 TEXTS = [
     "Diagnosis: Zonkitis\nTreatment: Blergonolaser Therapy",
@@ -117,3 +120,72 @@ def test_an_embedder_that_gives_nothing_leaves_the_words() -> None:
             return clip(np.full((len(texts), 3), np.nan))
 
     assert [hit.row for hit in HybridIndex(TEXTS, Broken()).search("snurflepox", 3)] == [1]
+
+
+# -- quick and the same as trying everything -------------------------------------------------------------------------
+class Given(Embedder):
+    """Vectors by the number that a text begins with."""
+
+    name = "given"
+
+    def __init__(self, vectors: Vectors) -> None:
+        self.vectors, self.dimensions = vectors, vectors.shape[1]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return clip([self.vectors[int(text.split()[0])] for text in texts])
+
+
+def by_definition(index: HybridIndex, question: str, k: int, common: Collection[str]) -> list[Hit]:
+    """Return the hits as the definition has them: everything is ranked, then fused, then filtered."""
+    bm25 = index._words.scores(question)
+    telling = index._words.scores(question, without=common) > 0
+    query = hybrid._unit_length(index._embedder.embed([question]))[0]
+    cosine = index._meaning.scores(query)
+    rows = range(len(index))
+    word_rank = {r: n for n, r in enumerate(sorted(rows, key=lambda r: (-bm25[r], r)), 1) if bm25[r] > 0}
+    meaning_rank = {r: n for n, r in enumerate(sorted(rows, key=lambda r: (-cosine[r], r)), 1)}
+    fused = {r: 1 / (60 + meaning_rank[r]) + (1 / (60 + word_rank[r]) if r in word_rank else 0.0) for r in rows}
+    found = [r for r in rows if telling[r] or cosine[r] >= index._least]
+    best = sorted(found, key=lambda r: (-fused[r], r))[:k]
+    return [Hit(r, fused[r], bm25[r], cosine[r], word_rank.get(r), meaning_rank[r]) for r in best]
+
+
+SAID = ("zonkitis", "blergon", "fever", "rash", "treatment")
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 400), k=st.integers(1, 12), wide=st.sampled_from([1, 8, 64]),
+    kinds=st.integers(1, 60), least=st.sampled_from([-1.0, 0.0, 0.3, 0.5, 1.0]), asked=st.lists(st.sampled_from(SAID)),
+)  # fmt: skip
+def test_hits_are_those_of_the_definition_with_all_ties(
+    seed: int, rows: int, k: int, wide: int, kinds: int, least: float, asked: list[str]
+) -> None:
+    """Rows are often equal, and some differ by less than a float32 can tell."""
+    chance = np.random.default_rng(seed)
+    base = chance.integers(-2, 3, (kinds, 6)).astype(float)
+    vectors = base[chance.integers(kinds, size=rows + 1)]
+    vectors *= 1 + chance.choice([0.0, 1e-9, 1e-8], (rows + 1, 6))
+    texts = [f"{n} treatment {' '.join(chance.choice(SAID, chance.integers(0, 4)))}" for n in range(rows)]
+    common = {"treatment"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hybrid, "WIDE", wide)
+        index = HybridIndex(texts, Given(vectors), least_cosine=least, common=common)
+        question = " ".join([str(rows), *asked])
+        assert index.search(question, k) == by_definition(index, question, k, common)
+
+
+def test_scores_are_those_of_bm25s() -> None:
+    chance = np.random.default_rng(1)
+    texts = [" ".join(chance.choice(SAID, chance.integers(1, 9))) for _ in range(200)]
+    index = Bm25Index(texts)
+    for asked in (["zonkitis"], ["rash", "fever", "rash"], [*SAID]):
+        theirs = index._index.get_scores(asked)
+        assert index.scores(" ".join(asked)).tolist() == theirs.tolist()
+
+
+def test_equal_rows_are_equal_wherever_they_stand() -> None:
+    vector = np.random.default_rng(2).standard_normal(384)
+    scores = ExactIndex(np.tile(vector, (9001, 1))).scores(vector)
+    assert len(set(scores.tolist())) == 1
+    assert [row for row, _ in ExactIndex(np.tile(vector, (9001, 1))).search(vector, 3)] == [0, 1, 2]

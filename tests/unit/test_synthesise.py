@@ -16,7 +16,7 @@ from stillroom.distil.vocabulary import Spelling
 from stillroom.lexicon import word_list
 from stillroom.lm.base import Prompt, Scores, Session
 from stillroom.release.costs import vote_scale
-from stillroom.release.schema import PlanRecord
+from stillroom.release.schema import Form, PlanRecord, Slot
 from stillroom.testing.toylm import ToyDocument, ToyLM
 from stillroom.text import words as words_of
 from tests.privacy.mechanics import FORM, LISTS, Book, plan
@@ -259,6 +259,28 @@ def test_an_unambiguous_word_is_completed_free() -> None:
     assert any(len(value) > slot.draws for value, slot in zip(with_it.values, FORM.slots, strict=True))
     assert all(len(value) <= slot.draws for value, slot in zip(without.values, FORM.slots, strict=True))
     assert any("onkitis" in said or "lergon" in said for said in with_it.said)
+
+
+def test_a_name_is_made_of_released_words_alone_and_may_end_after_each() -> None:
+    """Whatever is drawn: offered are words not spoken yet, what goes on with the one begun, and, after one, the end."""
+    named = Form(name="toy", slots=(Slot(label="Diagnosis", draws=9, names=True),))
+    record = plan({"form": named, "draws": named.draws})
+    words = ("zonkitis", "blergon", "fever")
+
+    def last(total: NDArray[np.int64]) -> int:
+        return len(total) - 1
+
+    for rule in (last, lambda total: 0, lambda total: int(np.argmax(total))):
+        text = Text(record, rule, words=words)
+        stop = text.synthesis.stops.token
+        assert set(words_of(text.said[0])) <= set(words)
+        said: list[int] = []
+        for n, offer in enumerate(text.offered()):
+            begun = {w.lower() for t in offer["tokens"] for w in text.lm.decode([*said, t]).split()[-1:]}
+            assert all(any(word.startswith(each) for word in words) for each in begun)
+            assert (stop in offer["tokens"]) <= text.spelling.complete(said)
+            drawn = int(json.loads(text.book.committed[f"text/zonkitis/0/0/{n}"]))
+            said += [drawn, *text.spelling.ending([*said, drawn], words_of(text.lm.decode(said)), closed=True)]
 
 
 # -- lists of released words -----------------------------------------------------------------------------------------

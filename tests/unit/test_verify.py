@@ -208,7 +208,7 @@ FREE = {
         plan.cut.keep plan.cut.steps plan.cokeywords.published
         plan.text.candidates plan.text.top_k plan.text.floor plan.text.completion plan.text.document_tokens
         plan.text.votes plan.text.form plan.text.form.name plan.text.form.about plan.text.form.slots
-        plan.text.form.slots.hint plan.text.form.slots.list plan.text.abstain plan.text.prose
+        plan.text.form.slots.hint plan.text.form.slots.list plan.text.form.slots.names plan.text.abstain plan.text.prose
     """,
     TOPICS: """
         words words.word words.count words.listed left_out left_out.word left_out.reason

@@ -28,7 +28,7 @@ def said(text: str) -> list[int]:
 
 def ending(text: str, *words: str) -> str | None:
     rest = spelling(*words).ending(said(text))
-    return None if rest is None else LM.decode(rest)
+    return LM.decode(rest) if rest else None
 
 
 def test_a_released_word_is_completed_where_only_it_can_be_meant() -> None:
@@ -59,8 +59,8 @@ def test_a_word_spelt_in_other_tokens_makes_a_beginning_ambiguous_too() -> None:
 
     lm = Whole(words=("Zonk", "Zonkova"))
     both = Spelling(lm, ["zonkitis", "zonkova"], KNOWN)
-    assert both.ending(lm.encode(" Zonk")) is None
-    assert both.ending(lm.encode(" Zonki")) is not None
+    assert not both.ending(lm.encode(" Zonk"))
+    assert lm.decode(both.ending(lm.encode(" Zonki"))) == "tis"
 
 
 @pytest.mark.parametrize("word", ["metformin", "metoprolol", "xylazocillin"])
@@ -69,14 +69,31 @@ def test_inside_drug_words_nothing_is_completed_and_nothing_restricted(word: str
     open_ = Spelling(LM, [word], WordList("none", ["fever"]))
     for n in range(2, len(word)):
         tokens = said(" " + word[:n])
-        assert open_.ending(tokens) is None and not open_.inside(tokens)
+        assert not open_.ending(tokens) and not open_.ending(tokens, closed=True) and not open_.inside(tokens)
 
 
 def test_nor_where_a_drug_begins_like_another_word() -> None:
     open_ = Spelling(LM, ["metformin", "metforzonk"], WordList("none", ["fever"]))
     for text in (" met", " metfor"):
-        assert open_.ending(said(text)) is None and not open_.inside(said(text))
-    assert open_.ending(said(" metforz")) is not None
+        assert not open_.ending(said(text)) and not open_.inside(said(text))
+    assert LM.decode(open_.ending(said(" metforz"))) == "onk"
+
+
+def test_where_nothing_but_released_words_can_be_said_no_other_word_is_meant() -> None:
+    assert LM.decode(spelling("snurflepox").ending(said(" Snu"), closed=True)) == "rflepox"
+    assert LM.decode(spelling("zonkitis", "zonkova").ending(said(" Zonk"), {"zonkova"}, closed=True)) == "itis"
+    assert not spelling("zonkitis", "zonkova").ending(said(" Zonk"), closed=True)
+    assert not spelling("zonk", "zonkitis").ending(said(" Zonk"), {"zonk"}, closed=True)  # it is one already
+
+
+def test_a_word_spoken_before_is_not_gone_on_with() -> None:
+    both = spelling("zonkitis", "zonkova")
+    assert {LM.decode([t]) for t in both.following(said(" Zonk"), {"zonkova"})} == {"i"}
+
+
+def test_what_follows_is_found_by_letters_whatever_tokens_a_word_is_spelt_in() -> None:
+    other = Spelling(ToyLM(words=("Zonkitis", "Zo", "nk")), ["zonkitis"], KNOWN)
+    assert {other.lm.decode([t]) for t in other.following(other.lm.encode(" Zo"))} == {"n"}
 
 
 def test_inside_a_released_word_only_released_words_can_follow() -> None:

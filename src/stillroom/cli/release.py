@@ -61,6 +61,10 @@ def release(
     prose: Prose = False,
     lm: Annotated[str, typer.Option(help="Language model with scores: a name, a folder, a .gguf file, a hub id.")] = LM,
     embedder: Annotated[str, typer.Option(help="Embedder, where the preset has a similarity cut.")] = EMBEDDER,
+    engine: Annotated[
+        str, typer.Option(help="local, or ray: on workers of a cluster; what is released is the same.")
+    ] = "local",
+    workers: Annotated[int, typer.Option(help="Models on the cluster, with --engine ray.")] = 2,
     abandon: Annotated[
         bool, typer.Option("--abandon", help="Give up the unfinished run of --out; its budget stays spent.")
     ] = False,
@@ -87,7 +91,10 @@ def release(
             without=parts_of(without), topics_per_unit=topics_per_unit, selffilter=self_filter, prose=prose,
         )  # fmt: skip
         with Ledger.open(ledger) as book:
-            written = run.release(documents, made, ledger=book, out=out, lm=lm, embedder=embedder, progress=progress)
+            written = run.release(
+                documents, made, ledger=book, out=out, lm=lm, embedder=embedder, progress=progress, engine=engine,
+                workers=workers,
+            )  # fmt: skip
             state = book.state()
     console = Console()
     show(made, console)

@@ -22,13 +22,15 @@ def together(
     get noise, L2 sensitivity √K_c. A word is published when its noisy count exceeds what the largest of R noises would
     show, σ_c √(2 ln R).
     """
-    counts = np.zeros(len(words), dtype=np.float64)
+    others = [word.word not in own for word in words]
+    counts = [0.0] * len(words)  # sums of ones: exact, in any order
     for member in members:
         mine = dict.fromkeys(member.words)
-        ordered = sorted(mine, key=lambda i: words[i].word not in own)
-        for word in ordered[: plan.per_unit]:
+        if len(mine) > plan.per_unit:
+            mine = dict.fromkeys(sorted(mine, key=others.__getitem__)[: plan.per_unit])
+        for word in mine:
             counts[word] += 1.0
-    noisy = noise.gaussian(counts, sensitivity=math.sqrt(plan.per_unit), sigma=plan.sigma)
+    noisy = noise.gaussian(np.array(counts, dtype=np.float64), sensitivity=math.sqrt(plan.per_unit), sigma=plan.sigma)
     least = least_count(plan.sigma, len(words))
     order = np.lexsort((np.arange(len(words)), -noisy))[: plan.published]
     return tuple(

@@ -20,7 +20,10 @@ MOST_SLOTS = 8
 
 
 def _form(name: str, about: str, *slots: tuple[str, int, str]) -> Form:
-    made = (Slot(label=a, draws=n, hint=hint, list=hint.startswith("list of")) for a, n, hint in slots)
+    made = (
+        Slot(label=a, draws=n, hint=hint, list=hint.startswith("list of"), names=hint.startswith("name of"))
+        for a, n, hint in slots
+    )
     return Form(name=name, about=about, slots=tuple(made))
 
 
@@ -28,7 +31,7 @@ FORMS: Mapping[str, Form] = {
     "clinic": _form(
         "clinic", "clinic note",
         ("Diagnosis", 5, "name of the disease"),
-        ("Treatment", 8, "name of the treatment"),
+        ("Treatment", 6, "name of the treatment"),
         ("Symptoms", 12, "list of symptoms"),
     ),
     "tickets": _form(

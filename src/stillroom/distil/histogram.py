@@ -6,7 +6,6 @@ nobody has; an unlisted word shows only strictly above the threshold.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -25,18 +24,20 @@ def released_words(
     Args:
         keywords: what an extractor returned for each unit; bounded here to K distinct words a unit (rule 16).
     """
-    listed = np.zeros(len(known), dtype=np.float64)
-    unlisted: Counter[str] = Counter()
+    # Sums of ones are exact in floats and in any order; and one map of unlisted words is all that a collection's
+    # own words take in memory.
+    tally = [0.0] * len(known)
+    unlisted: dict[str, float] = {}
     for returned in keywords:
         for word in bound(returned, plan.per_unit):
             at = known.index.get(word)
             if at is not None:
-                listed[at] += 1.0
+                tally[at] += 1.0
             elif plan.threshold is not None:
-                unlisted[word] += 1
+                unlisted[word] = unlisted.get(word, 0.0) + 1.0
     counts, above = noise.histogram(
-        listed,
-        {word: float(n) for word, n in unlisted.items()},
+        np.array(tally, dtype=np.float64),
+        unlisted,
         keys=plan.per_unit,
         sigma=plan.sigma,
         threshold=plan.threshold,

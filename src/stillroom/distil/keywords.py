@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from stillroom.documents import Unit
 from stillroom.errors import BadOption
-from stillroom.lexicon import WordList, is_stopword, lemma, zipf
+from stillroom.lexicon import WordList, is_stopword, lemma, word_list, zipf
 from stillroom.lm.base import LanguageModel, Prompt
 from stillroom.text import chunks, normalise, words, words_with_spans
 
@@ -28,6 +29,8 @@ _FOLLOWS = 0.8
 """Share of the distance to a rarer word just before it by which a word is lifted: "drops" in "Giggle Drops"."""
 _REPEATED, _EARLY = 0.6, 0.1
 """Score for each doubling of a word's occurrences (up to 8), and for standing at the very beginning."""
+REMEMBERED = 100_000
+"""Words whose rarity is kept in memory."""
 _JOINTS = (" ", "-", "'s ", "\u2019s ")
 """What may stand between two words of one phrase."""
 _CONTACT = re.compile(r"@|://|www\.|(?:\d\D?){3}")
@@ -58,8 +61,8 @@ def bound(found: Iterable[str], k: int) -> tuple[str, ...]:
     for item in found:
         if len(kept) >= k:
             break
-        if len(item) <= 2 * LONGEST and len(parts := words(item)) == 1 and _may_be_keyword(parts[0]):
-            kept[parts[0]] = None
+        if word := _keyword(item):
+            kept[word] = None
     return tuple(kept)
 
 
@@ -85,6 +88,14 @@ class FastExtractor:
         self.listed = listed
         self.per_unit = per_unit
         self.without = frozenset(map(lemma, without))
+        # A function of the word and public lists, kept: most words of a document stand in many others.
+        self._rarity = lru_cache(maxsize=REMEMBERED)(self._rarity_of)
+
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[[str, int, tuple[str, ...]], FastExtractor], tuple[str, int, tuple[str, ...]]]:
+        """Travel by name: the list is on every machine, and what is remembered stays here."""
+        return _by_name, (self.listed.name, self.per_unit, tuple(sorted(self.without)))
 
     def extract(self, unit: Unit) -> tuple[str, ...]:
         """Return at most K distinct words of the unit, the most telling first."""
@@ -120,16 +131,21 @@ class FastExtractor:
                 place += 1
         return {word: score + _REPEATED * math.log2(min(counts[word], 8)) for word, score in best.items()}
 
-    def _rarity(self, word: str) -> float | None:
+    def _rarity_of(self, word: str) -> float | None:
         frequency = zipf(word)
         if not _may_be_keyword(word) or is_stopword(word) or frequency >= FREQUENT or lemma(word) in self.without:
             return None
         return FREQUENT - frequency + (_UNLISTED if word not in self.listed else 0.0)
 
 
+def _by_name(listed: str, per_unit: int, without: tuple[str, ...]) -> FastExtractor:
+    return FastExtractor(word_list(listed), per_unit, without)
+
+
 def _phrases(text: str) -> Iterator[list[str]]:
     """Yield the words of a text in runs without punctuation between them; contacts and numbers are left out."""
-    plain = " ".join("." if _CONTACT.search(piece) else piece for piece in normalise(text).split())
+    pieces = normalise(text).split()
+    plain = " ".join("." if not piece.isalpha() and _CONTACT.search(piece) else piece for piece in pieces)
     phrase: list[str] = []
     end = 0
     for word in words_with_spans(plain):
@@ -217,5 +233,12 @@ def _by_votes(lists: Sequence[Sequence[str]]) -> list[str]:
     return sorted(votes, key=lambda w: (-votes[w], place[w], w))
 
 
+def _keyword(item: str) -> str | None:
+    """Return the one word that an item is, where it may be a keyword."""
+    if len(item) > 2 * LONGEST or len(parts := words(item)) != 1:
+        return None
+    return parts[0] if _may_be_keyword(parts[0]) else None
+
+
 def _may_be_keyword(word: str) -> bool:
-    return SHORTEST <= len(word) <= LONGEST and not any(c.isdigit() for c in word)
+    return SHORTEST <= len(word) <= LONGEST and (word.isalpha() or not any(map(str.isdigit, word)))

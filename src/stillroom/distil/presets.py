@@ -35,11 +35,11 @@ class Preset:
     smallest: float = 1.3  # of the least support
     part: float = 2.5  # of the least support
     most_topics: int | None = None
-    cokeywords: int | None = 10  # K_c; None: off
+    cokeywords: int | None = 16  # K_c; None: off
     cokeyword_share: float = 0.1
     published: int = 24
     candidates: Literal["public", "all"] = "public"
-    top_k: int = 200
+    top_k: int = 1000
     floor: float | None = 0.1
     lift: float | None = 0.3
     lists: Literal["free", "released"] = "released"
@@ -61,7 +61,7 @@ class Preset:
     chunk_words: int = 400
 
 
-DEFAULT = Preset(name="default-1", method="stillroom", keywords=10, released=200, topics=1)
+DEFAULT = Preset(name="default-2", method="stillroom", keywords=10, released=200, topics=1)
 
 
 def _paper(name: str, released: int, keep: int, question: Literal["medical", "movielens", "searchqa"]) -> Preset:

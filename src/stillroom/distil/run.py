@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from stillroom import readers
-from stillroom.distil import forms, prompts, selffilter
+from stillroom.distil import engines, forms, prompts, selffilter
 from stillroom.distil.keywords import Extractor, FastExtractor, LMExtractor
 from stillroom.distil.plan import Plan
 from stillroom.distil.steps import distil
@@ -53,6 +53,8 @@ def release(
     noise: Noise | None = None,
     progress: Progress | None = None,
     run_id: Callable[[], str] = lambda: secrets.token_hex(16),
+    engine: str = "local",
+    workers: int = 2,
 ) -> Release:
     """Return the release of a collection; spends the plan's whole cost from the ledger, once.
 
@@ -67,19 +69,21 @@ def release(
         embedder: used only where the plan has the similarity cut.
         noise: OpenDP's by default; any other is for tests, and the certificate says that it is void.
         progress: told public totals only.
+        engine: "local", or "ray" for workers on a cluster: what is released is the same.
+        workers: of the engine "ray": how many models.
 
     Raises:
         UsageError: something in the call is wrong; nothing was spent.
         LedgerEmpty, UnitsShared: the ledger refuses; nothing was spent.
-        RunHeld, RunCopied, RunChanged, DiskFull, RowsNotIndependent.
+        RunHeld, RunCopied, RunChanged, DiskFull, RowsNotIndependent, WorkersLost, WorkersUnlike.
     """
     record = PlanRecord.model_validate((plan.record if isinstance(plan, Plan) else plan).model_dump())
     out, tell = Path(out), progress or Silent()
     place = run_folder(out)
-    if isinstance(ledger, Ledger):
-        return _release(collection, record, ledger, out, place, lm, embedder, noise, tell, run_id)
-    with Ledger.open(ledger) as opened:
-        return _release(collection, record, opened, out, place, lm, embedder, noise, tell, run_id)
+    with contextlib.ExitStack() as open_:
+        book = ledger if isinstance(ledger, Ledger) else open_.enter_context(Ledger.open(ledger))
+        where = open_.enter_context(engines.engine(engine, workers))
+        return _release(collection, record, book, out, place, lm, embedder, noise, tell, run_id, where)
 
 
 def run_folder(out: Path | str) -> Path:
@@ -99,6 +103,7 @@ def _release(
     noise: Noise | None,
     progress: Progress,
     run_id: Callable[[], str],
+    where: engines.Engine,
 ) -> Release:
     if out.exists():
         return _already_written(out, place, ledger)
@@ -108,7 +113,7 @@ def _release(
         folder.check_free(out)
         ledger.afford(events)
     documents, plan = _opened(collection, plan)
-    model, vectors = _models(plan, lm, embedder, progress)
+    model, vectors = _models(plan, lm, embedder, progress, where)
     # A plan that was changed by hand is checked again; the noise is part of what a run was begun with.
     settings = {
         "plan": plan.model_dump(mode="json"),
@@ -131,11 +136,12 @@ def _release(
             reserved = True
             tools = Tools(
                 lm=model,
-                extractor=_extractor(plan, model),
+                extractor=where.extractor(_extractor(plan, model)),
                 noise=noise or OpenDPNoise(),
                 journal=journal,
                 embedder=vectors,
                 progress=progress,
+                batch=where.batch,
             )
             outcome = distil(spool, plan, tools)
             state = ledger.state()
@@ -184,7 +190,7 @@ def rehearse(
     out, tell = Path(out), progress or Silent()
     folder.check_free(out)
     documents, record = _opened(collection, record)
-    model, vectors = _models(record, lm, embedder, tell)
+    model, vectors = _models(record, lm, embedder, tell, engines.Engine())
     place = run_folder(out)
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -300,7 +306,7 @@ def _journal(place: Path, settings: Mapping[str, Any], ledger: Ledger, run_id: C
 
 
 def _models(
-    plan: PlanRecord, lm: LanguageModel | str, embedder: Embedder | str, progress: Progress
+    plan: PlanRecord, lm: LanguageModel | str, embedder: Embedder | str, progress: Progress, where: engines.Engine
 ) -> tuple[LanguageModel, Embedder | None]:
     """Return the models, found fit before anything is spent."""
     progress.stage("loading the model", None)
@@ -308,9 +314,10 @@ def _models(
     model.need("scores")
     if plan.text.prose or plan.keywords.extractor == "lm":
         model.need("generate")
+    model = where.lm(model, lm)
     vectors = None
     if plan.cut is not None:
-        vectors = load_embedder(embedder) if isinstance(embedder, str) else embedder
+        vectors = where.embedder(load_embedder(embedder) if isinstance(embedder, str) else embedder, embedder)
     progress.stage("testing that rows are independent", None)
     if not model.rows_independent(plan.text.document_tokens):
         device, _, dtype = model.placed.partition(", ")

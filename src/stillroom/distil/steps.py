@@ -24,7 +24,7 @@ from stillroom.lm.base import LanguageModel
 from stillroom.release.schema import LeftOut, PlanRecord, Statistics, Text, Topic, Word
 from stillroom.text import normalise
 
-BATCH, PROSE_TOKENS = 256, 80
+PROSE_TOKENS = 80
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _words(units: Units, plan: PlanRecord, tools: Tools) -> tuple[Word, ...]:
     def make() -> list[dict[str, object]]:
         def found() -> Iterator[Sequence[str]]:
             source = units.units()
-            while batch := list(islice(source, BATCH)):
+            while batch := list(islice(source, tools.batch)):
                 # No progress is told here: how many units there are is private (rule 10).
                 yield from tools.extractor.extract_many(batch)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from stillroom.distil.prompts import next_label
 from stillroom.distil.vocabulary import Candidates, Prefix, Spelling, TokenKinds, prior_on_grid, topmost
-from stillroom.distil.votes import centred, one_sided, tally
+from stillroom.distil.votes import Ballot, Barred, end_of, masked
 from stillroom.lm.base import LanguageModel, Scores, Session
 from stillroom.privacy.noise import Noise
 from stillroom.release.costs import vote_scale
@@ -121,8 +121,9 @@ class Synthesis:
                 progress(slot.draws - n - 1)
                 break
             chunk = [token]
-            if self.plan.text.completion and (rest := spelling.ending([*said, token])):
-                chunk += rest
+            if self.plan.text.completion:
+                closed = self._closed(prefix, slot, spelling)
+                chunk += spelling.ending([*said, token], prefix.spoken if closed else (), closed=closed)
             said += chunk
             if label or n + 1 < slot.draws:  # after the last draw of all nobody asks
                 self._push(chunk, private, public)
@@ -141,33 +142,33 @@ class Synthesis:
         offered = self._offered(key, prefix, slot, public, spelling)
 
         def make() -> int:
-            if offered is None:
-                scores = private.scores()
-                if text.votes == "centred":
-                    total = tally(centred(scores, text.levels, text.clip))
-                else:
-                    total = tally(one_sided(scores, text.levels))
-            else:
-                # Among released words a row chooses one of them; elsewhere it may want what is not offered.
-                top = None
-                if text.abstain and not self._released_only(prefix, slot, spelling.first_tokens(prefix.spoken)):
-                    table = self._table(private, prefix, spelling)
-                    top = table.max(axis=1, keepdims=True, initial=-np.inf)
-                    shown = table[:, [*offered.tokens]]
-                else:
-                    shown = self._columns(private, offered.tokens, prefix, spelling)
-                votes = one_sided(shown, text.levels, top)
-                total = tally(votes) + np.array(offered.prior, dtype=np.int64)
+            total = private.tally(self._ballot(prefix, slot, spelling, offered))
+            if offered is not None:
+                total = total + np.array(offered.prior, dtype=np.int64)
             index = self.noise.noisy_max(total, range=float(text.levels), scale=vote_scale(self.plan), monotonic=True)
             return offered.tokens[index] if offered is not None else index
 
         return int(self.journal.draw(key, make))
 
-    def _released_only(self, prefix: Prefix, slot: Slot, begins: set[int]) -> bool:
-        """Say whether only released words may come: throughout a list, and as the first word of any value."""
+    def _ballot(self, prefix: Prefix, slot: Slot, spelling: Spelling, offered: Candidates | None) -> Ballot:
+        """Return what every row is asked: a function of public things and the released prefix."""
+        text = self.plan.text
+        if offered is None:
+            return Ballot(text.levels, clip=text.clip if text.votes == "centred" else None)
+        stop = self.stops.token if prefix.said else None
+        if self._closed(prefix, slot, spelling):
+            # Among released words a row chooses one of them; elsewhere it may want what is not offered.
+            return Ballot(text.levels, offered.tokens, stops=self.stops.all, stop=stop, closed=True)
+        barred = self._barred(prefix, spelling)
+        return Ballot(text.levels, offered.tokens, None, self.stops.all, stop, barred, abstain=text.abstain)
+
+    def _closed(self, prefix: Prefix, slot: Slot, spelling: Spelling) -> bool:
+        """Say whether only released words may come: throughout names and lists, and as the first word of any value."""
         if self.plan.text.lists != "released" or self.plan.text.form is None:
             return False
-        return bool(begins or prefix.said) if slot.list else bool(begins) and not prefix.said
+        if prefix.said:
+            return slot.list or slot.names
+        return bool(spelling.first_tokens(prefix.spoken))
 
     def _offered(
         self, key: str, prefix: Prefix, slot: Slot, public: Session | None, spelling: Spelling
@@ -184,11 +185,11 @@ class Synthesis:
                 row = self._table(public, prefix, spelling)[0]
                 tokens = self._wide(row, prefix, spelling)
                 scores = row[list(tokens)]
-            elif not prefix.said and self._released_only(prefix, slot, spelling.first_tokens(prefix.spoken)):
+            elif not prefix.said and self._closed(prefix, slot, spelling):
                 # Which released word begins a value is for the documents to say; the public row would copy its first.
                 return {"tokens": [*tokens], "prior": [0] * len(tokens)}
             else:
-                scores = self._columns(public, tokens, prefix, spelling)[0]
+                scores = self._columns(public, tokens, prefix)[0]
             lifted = [token in begins for token in tokens]
             prior = prior_on_grid(scores, text.floor, text.clip, text.levels, text.lift or 0.0, lifted)
             return {"tokens": [*tokens], "prior": [int(p) for p in prior]}
@@ -199,16 +200,18 @@ class Synthesis:
     def _narrow(self, prefix: Prefix, slot: Slot, spelling: Spelling) -> tuple[int, ...] | None:
         """Return the tokens offered next where they follow from released words and the released prefix alone."""
         said = prefix.said
-        following = spelling.following(said)
-        if self.plan.text.completion and said and spelling.inside(said):
-            return tuple(sorted(following))
-        begins = spelling.first_tokens(prefix.spoken)
-        if self._released_only(prefix, slot, begins):
-            # All draws are paid for: the list goes on while a released word is left to say.
-            between = not said or said[-1] == self.comma
-            found = begins | following | (set() if between or not begins else {self.comma})
-            return tuple(sorted(found or {self.stops.token}))
-        return None
+        if not self._closed(prefix, slot, spelling):
+            inside = self.plan.text.completion and said and spelling.inside(said)
+            return tuple(sorted(spelling.following(said))) if inside else None
+        following = spelling.following(said, prefix.spoken)
+        if not spelling.complete(said):
+            return tuple(sorted(following or {self.stops.token}))
+        found = spelling.first_tokens(prefix.spoken) | following
+        if slot.names and not slot.list:
+            found |= {self.stops.token} if said else set()
+        elif found and said and said[-1] != self.comma:
+            found |= {self.comma}  # all draws are paid for: the list goes on while a released word is left to say
+        return tuple(sorted(found or {self.stops.token}))
 
     def _wide(self, scores: Scores, prefix: Prefix, spelling: Spelling) -> tuple[int, ...]:
         """Return the tokens offered elsewhere: the best of the public row, and what released words offer."""
@@ -224,32 +227,19 @@ class Synthesis:
 
         No value begins with a stop; later, the stop's score is the log-sum-exp over all of them.
         """
-        raw = session.scores()
-        scores = raw + self._bar(prefix, spelling)
-        if prefix.said:
-            scores[:, self.stops.token] = _end(raw[:, list(self.stops.all)])
-        return scores
+        barred = self._barred(prefix, spelling)
+        return masked(session.scores(), self.stops.all, self.stops.token if prefix.said else None, barred)
 
-    def _columns(self, session: Session, tokens: Sequence[int], prefix: Prefix, spelling: Spelling) -> Scores:
-        """Return these columns of `_table`, without the rest of them."""
-        scores = session.scores(tokens) + self._bar(prefix, spelling)[list(tokens)]
+    def _columns(self, session: Session, tokens: Sequence[int], prefix: Prefix) -> Scores:
+        """Return scores of tokens, the one stop standing for all stops; nothing is barred."""
+        scores = session.scores(tokens)
         if prefix.said and self.stops.token in tokens:
-            scores[:, list(tokens).index(self.stops.token)] = _end(session.scores(self.stops.all))
+            scores[:, list(tokens).index(self.stops.token)] = end_of(session.scores(self.stops.all))
         return scores
 
-    def _bar(self, prefix: Prefix, spelling: Spelling) -> Scores:
-        """Return −∞ for all stops and for tokens that are barred here, 0 for the others."""
-        bar: Scores = np.zeros(self.lm.vocabulary_size, np.float32)
-        bar[[*self._tokens.barred(prefix, spelling.first_tokens(prefix.spoken))]] = -np.inf
-        bar[[*self.stops.all]] = -np.inf
-        return bar
-
-
-def _end(stops: Scores) -> Scores:
-    """Return each row's score of a stop: the log-sum-exp over all of them."""
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        ends: Scores = np.logaddexp.reduce(stops, axis=1)
-    return ends
+    def _barred(self, prefix: Prefix, spelling: Spelling) -> Barred:
+        barred = self._tokens.barred(prefix, spelling.first_tokens(prefix.spoken))
+        return np.fromiter(barred, np.int64, len(barred))
 
 
 def finished(going: Going) -> list[list[int]]:

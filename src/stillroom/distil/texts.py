@@ -121,6 +121,8 @@ class Writing:
                 self.public.step()
 
     def _fits(self, running: Sequence[Place]) -> bool:
+        if not self.private.shares:
+            return not running
         expected = sum(place.expected for place in running) + self.waiting[0].expected
         return not running or (len(running) < AT_ONCE and expected <= ROWS_AT_ONCE)
 

@@ -13,6 +13,8 @@ from stillroom.embed.base import Embedder
 from stillroom.lm.base import LanguageModel
 from stillroom.privacy.noise import Noise
 
+BATCH = 256
+
 
 class Units(Protocol):
     """A collection by units, in an order that no unit's neighbour can change: `readers.spool.Spool`."""
@@ -40,7 +42,7 @@ class Silent:
 
 @dataclass(frozen=True)
 class Tools:
-    """What the steps work with. The embedder is needed for the cut alone."""
+    """What the steps work with. The embedder is needed for the cut alone; `batch` units are extracted at a time."""
 
     lm: LanguageModel
     extractor: Extractor
@@ -48,3 +50,4 @@ class Tools:
     journal: Draws
     embedder: Embedder | None = None
     progress: Progress = field(default_factory=Silent)
+    batch: int = BATCH

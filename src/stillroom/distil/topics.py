@@ -12,6 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from stillroom.text import words as words_of
 SALT = b"stillroom-parts-1"
 """Public: which part of a topic a unit falls into depends on it and the unit id alone."""
 TOO_COMMON = 3.0
+REMEMBERED = 100_000
+"""Words for which a matcher remembers what they are."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,12 @@ class Group:
     count: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Member:
-    """A unit in a topic: the document it counts with, and the released words of that document (indices)."""
+    """A unit in a topic: the document it counts with, and the released words of that document (indices).
+
+    There is one for every unit, so it is kept small.
+    """
 
     unit: str
     document: int
@@ -105,13 +111,19 @@ class Matcher:
         self._group = {self._key(word): i for i, group in enumerate(groups) for word in group.words}
         self._order = sorted(range(len(words)), key=lambda i: (rank(words[i].word), words[i].word))
         self._place = {word: place for place, word in enumerate(self._order)}
+        # A function of the word and released ones, kept: most words of a text stand in many others.
+        self._known = lru_cache(maxsize=REMEMBERED)(self._look_up)
 
     def match(self, text: str) -> tuple[frozenset[int], tuple[int, ...]]:
         """Return the topics whose word the text contains, and its released words, rarest in public text first."""
-        seen = set(words_of(text))
-        groups = frozenset(g for w in seen if (g := self._group.get(self._key(w))) is not None)
-        found = sorted((i for w in seen if (i := self._word.get(w)) is not None), key=self._place.__getitem__)
-        return groups, tuple(found)
+        known = [found for w in set(words_of(text)) if (found := self._known(w)) is not None]
+        groups = frozenset(group for group, _ in known if group is not None)
+        return groups, tuple(sorted((i for _, i in known if i is not None), key=self._place.__getitem__))
+
+    def _look_up(self, word: str) -> tuple[int | None, int | None] | None:
+        """Return the topic of a word and the released word that it is; None where it is neither."""
+        found = self._group.get(self._key(word)), self._word.get(word)
+        return None if found == (None, None) else found
 
     def join(self, unit: Unit, most: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
         """Yield (topic, document, released words) of the first `most` topics that a unit has, rarest first."""

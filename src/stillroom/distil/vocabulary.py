@@ -78,40 +78,47 @@ class Spelling:
         """Return the tokens with which released words begin, those left out that have been said."""
         return {tokens[0] for tokens, word in self._spelt.items() if tokens and word not in said}
 
-    def following(self, said: Sequence[int]) -> set[int]:
+    def following(self, said: Sequence[int], spoken: Collection[str] = ()) -> set[int]:
         """Return the tokens that go on with a released word, where the last word said is the beginning of one.
 
         By its letters, whatever tokens it is spelt in: a model that begins "Cor|v" for "Cor|vit|ane" gets there too.
+
+        Args:
+            spoken: words that are not meant again.
         """
         fragment = self.fragment(said)
         found: set[int] = set()
-        for word in self._meant(fragment) if fragment else ():
+        for word in self._meant(fragment, spoken) if fragment else ():
             rest = word[len(fragment) :]
             for n in range(1, len(rest) + 1):
                 found.update(self._pieces.get(rest[:n], ()))
         return found
 
-    def ending(self, said: Sequence[int]) -> tuple[int, ...] | None:
-        """Return the tokens that complete the last word, when only one released word can be meant.
+    def ending(self, said: Sequence[int], spoken: Collection[str] = (), *, closed: bool = False) -> tuple[int, ...]:
+        """Return the tokens that complete the last word, when only one released word can be meant; () otherwise.
 
         Unambiguous is a beginning of one released word that begins no word of the public list; a word that is
         protected (drug, dose, laboratory: PRIVACY and DESIGN §4) is never completed.
+
+        Args:
+            spoken: words that are not meant again.
+            closed: nothing but released words can be said here, so no other word can be meant.
         """
         fragment = self.fragment(said)
-        if len(fragment) < SHORTEST or self.begins_known(fragment):
-            return None
-        meant = self._meant(fragment)
+        if not fragment or (not closed and (len(fragment) < SHORTEST or self.begins_known(fragment))):
+            return ()
+        meant = self._meant(fragment, spoken)
         if len(meant) != 1 or fragment in meant:
-            return None
+            return ()
         (word,) = meant
         if protected(word):
-            return None
+            return ()
         for tokens, spelt in self._spelt.items():
             for n in range(1, len(tokens)):
                 if spelt == word and tuple(said[-n:]) == tokens[:n]:
                     return tokens[n:]
         rest = self.lm.encode(word[len(fragment) :])
-        return tuple(rest) if self.lm.decode(rest) == word[len(fragment) :] else None
+        return tuple(rest) if self.lm.decode(rest) == word[len(fragment) :] else ()
 
     def inside(self, said: Sequence[int]) -> bool:
         """Say whether the last word can only go on as a released one, none of them protected."""
@@ -121,9 +128,14 @@ class Spelling:
         meant = self._meant(fragment)
         return fragment not in meant and not any(protected(word) for word in meant)
 
-    def _meant(self, fragment: str) -> set[str]:
-        """Return the released words that begin with these letters."""
-        return {word for word in self.words if word.startswith(fragment)}
+    def complete(self, said: Sequence[int]) -> bool:
+        """Say whether the last word is a released one, or none was begun."""
+        fragment = self.fragment(said).rstrip(",")
+        return not fragment or fragment in self.words
+
+    def _meant(self, fragment: str, spoken: Collection[str] = ()) -> set[str]:
+        """Return the released words that begin with these letters, those left out that were spoken before."""
+        return {word for word in self.words if word.startswith(fragment) and (word == fragment or word not in spoken)}
 
     def fragment(self, said: Sequence[int]) -> str:
         """Return the letters since the last blank, lower case."""

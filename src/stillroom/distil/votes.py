@@ -6,12 +6,81 @@ Source: clipping of DP-SynRAG (arXiv 2510.06719, step 4), as integers; the range
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from stillroom.lm.base import Scores
 
 Votes = npt.NDArray[np.int64]
+Barred = npt.NDArray[np.int64]
+"""Token ids."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ballot:
+    """What every row is asked for one draw; called with scores (rows, `columns`), it returns their votes.
+
+    All of it is public, and it treats each row by itself, so it may be sent to wherever rows are.
+
+    Attributes:
+        levels: a row's votes are 0..levels.
+        tokens: the candidates; None: all tokens.
+        clip: of centred votes; None: votes are one-sided.
+        stops, stop, barred: see `masked`; only looked at where there are candidates.
+        abstain: a row whose best token is not among the candidates abstains.
+        closed: nothing but the candidates counts, so that other scores are not needed, and none of them is barred.
+    """
+
+    levels: int
+    tokens: tuple[int, ...] | None = None
+    clip: float | None = None
+    stops: tuple[int, ...] = ()
+    stop: int | None = None
+    barred: Barred | None = None
+    abstain: bool = False
+    closed: bool = False
+
+    @property
+    def columns(self) -> tuple[int, ...] | None:
+        if self.tokens is None or not self.closed:
+            return None
+        return (*self.tokens, *self.stops) if self.stop in self.tokens else self.tokens
+
+    def __call__(self, scores: Scores) -> Votes:
+        if self.tokens is None:
+            return one_sided(scores, self.levels) if self.clip is None else centred(scores, self.levels, self.clip)
+        if self.closed:
+            shown = scores[:, : len(self.tokens)].copy()
+            if self.stop in self.tokens:
+                shown[:, self.tokens.index(self.stop)] = end_of(scores[:, len(self.tokens) :])
+            return one_sided(shown, self.levels)
+        table = masked(scores, self.stops, self.stop, self.barred)
+        top = table.max(axis=1, keepdims=True, initial=-np.inf) if self.abstain else None
+        return one_sided(table[:, [*self.tokens]], self.levels, top)
+
+
+def masked(scores: Scores, stops: Sequence[int], stop: int | None, barred: Barred | None) -> Scores:
+    """Return the scores, written over: the barred tokens −∞, and `stop` alone with the log-sum-exp of all stops.
+
+    Without `stop` no value may end here, and all stops are −∞.
+    """
+    ends = end_of(scores[:, [*stops]]) if stop is not None else None
+    scores[:, [*stops]] = -np.inf
+    if barred is not None:
+        scores[:, barred] = -np.inf
+    if stop is not None:
+        scores[:, stop] = ends
+    return scores
+
+
+def end_of(stops: Scores) -> Scores:
+    """Return each row's score of a stop: the log-sum-exp over all of them."""
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        ends: Scores = np.logaddexp.reduce(stops, axis=1)
+    return ends
 
 
 def one_sided(scores: Scores, levels: int, top: Scores | None = None) -> Votes:
@@ -54,12 +123,6 @@ def _relative(scores: Scores, top: Scores | None = None) -> npt.NDArray[np.float
     with np.errstate(invalid="ignore", under="ignore"):
         share = np.exp(np.where(readable, rows - np.where(readable, best, 0.0), -np.inf))
     return share
-
-
-def tally(votes: Votes) -> Votes:
-    """Return the sum of the votes over rows as int64, exact and without order."""
-    total: Votes = votes.sum(axis=0, dtype=np.int64)
-    return total
 
 
 def prior_votes(log_probability: npt.NDArray[np.float64], clip: float, levels: int) -> Votes:

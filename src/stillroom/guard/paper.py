@@ -1,6 +1,6 @@
 """PA-HDP as published (arXiv 2607.14811): every step, its holes included. For measuring; `strict` is for use.
 
-What the publication leaves open is chosen in `PaperConfig` and written down in docs/decisions/0014. What it really
+What the publication leaves open is chosen in `PaperConfig` and written down in docs/decisions/0015. What it really
 guarantees stands in every answer: nothing. Sentences of low risk are given out word by word, the noise on the risk
 sends risky ones there too, the share of ε depends on other people's sentences, and each call draws anew.
 """
@@ -56,7 +56,7 @@ def _pools() -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class PaperConfig:
-    """What a call of PA-HDP needs; the first block is published, the second is chosen (docs/decisions/0014).
+    """What a call of PA-HDP needs; the first block is published, the second is chosen (docs/decisions/0015).
 
     Attributes:
         relevance, sensitivity: weights of S_rel and S_sen in the risk; they add up to 1.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import bm25s
 import numpy as np
@@ -51,7 +51,30 @@ class Bm25Index:
 
     def scores(self, query: str, without: Collection[str] = ()) -> npt.NDArray[np.float64]:
         """Return the score of every text, 0 where it shares no word with the query; words `without` do not count."""
-        asked = [word for word in words(query) if word in self.vocabulary and word not in without]
-        if not asked:
-            return np.zeros(self._rows)
-        return np.asarray(self._index.get_scores(asked), dtype=np.float64)
+        return self._sum(word for word in self._known(query) if word not in without).astype(np.float64)
+
+    def found(self, query: str, common: Collection[str] = ()) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Return the score of every text as `scores` has it, and which texts share a word that is not `common`."""
+        asked = self._known(query)
+        telling = np.zeros(self._rows, np.bool_)
+        for word in asked:
+            if word not in common:
+                telling[self._postings(word)[0]] = True
+        return self._sum(asked), telling
+
+    def _known(self, query: str) -> list[str]:
+        return [word for word in words(query) if word in self.vocabulary]
+
+    def _sum(self, asked: Iterable[str]) -> npt.NDArray[np.float32]:
+        """Return the sums over the words asked, in their order: a word stands once in the list of a text."""
+        total = np.zeros(self._rows, np.float32)
+        for word in asked:
+            rows, scores = self._postings(word)
+            total[rows] += scores
+        return total
+
+    def _postings(self, word: str) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.float32]]:
+        """Return the texts with a word and what it scores in each."""
+        table, at = self._index.scores, self._index.vocab_dict[word]
+        first, last = table["indptr"][at], table["indptr"][at + 1]
+        return table["indices"][first:last], table["data"][first:last]

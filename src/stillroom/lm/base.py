@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from stillroom.errors import ModelUnfit
 
 Scores = npt.NDArray[np.float32]
+Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ class Readings(ABC):
         """Say that these rows are not opened again soon, so that their memory may go. They can be, all the same."""
 
 
+def columns_of(count: Callable[[Scores], Counts]) -> tuple[int, ...] | None:
+    """Return the tokens whose scores a count takes, in order; None: all."""
+    found: tuple[int, ...] | None = getattr(count, "columns", None)
+    return found
+
+
 class Session(ABC):
     """Rows that go on from their prompts in lock-step. A row never depends on the other rows.
 
@@ -65,6 +72,16 @@ class Session(ABC):
     def push(self, tokens: Sequence[int]) -> None:
         """Append the same tokens to every row."""
 
+    def tally(self, count: Callable[[Scores], Counts]) -> Counts:
+        """Return the sum over all rows of what `count` makes of their scores: whole numbers, so exact in any order.
+
+        Where rows live in other processes `count` travels there, and only its sums come back: it can be pickled, treats
+        each row by itself, and takes any number of rows. Its attribute `columns`, if it has one, says which tokens'
+        scores it takes.
+        """
+        total: Counts = count(self.scores(columns_of(count))).sum(axis=0, dtype=np.int64)
+        return total
+
     def close(self) -> None:  # noqa: B027 - most sessions hold nothing that has to be given back
         """Give back what the session holds; it is not used afterwards."""
 
@@ -74,7 +91,12 @@ class Pool(ABC):
 
     A session of a pool takes what is pushed at once, but may run it only with the next pass. Whoever drives many
     sessions lets each go on while it is `ready`, then calls `step`.
+
+    Attributes:
+        shares: whether sessions share passes, so that it pays to have many open.
     """
+
+    shares = False
 
     @abstractmethod
     def open(self, rows: Sequence[int] | None = None) -> Session:

@@ -23,6 +23,8 @@ from stillroom.threads import wait_patiently
 
 READ_ROWS = 8
 READ_BUCKET = 16
+LEAST_WINDOW = 2048
+"""Tokens that a model with a sliding window must see at once: every row looks back to its beginning here."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,12 @@ class HuggingFaceLM(LanguageModel):
                     "it is no causal language model that transformers can load here "
                     f"({type(wrong).__name__}); see stillroom models list",
                 ) from wrong
+        config = self.model.config.get_text_config()
+        window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
+        if window and window < LEAST_WINDOW:
+            raise ModelUnfit(
+                str(model), f"scores of whole prompts with its window of {window} tokens", f"choose one of {LEAST_WINDOW} or more"
+            )
         self.model.eval().to(device)
         self.body = self.model.get_decoder() if hasattr(self.model, "get_decoder") else self.model.model
         head = self.model.get_output_embeddings()

@@ -121,6 +121,8 @@ class HuggingFaceSession(Session):
 class HuggingFacePool(Pool):
     """See `lm.base.Pool`."""
 
+    shares = True
+
     def __init__(self, lm: HuggingFaceLM, readings: HuggingFaceReadings, size: int) -> None:
         self.lm, self.readings, self.size = lm, readings, size
         self.blocks: dict[int, list[Block]] = {}

@@ -26,6 +26,7 @@ class Slot(Record):
     draws: int = Field(ge=1, le=200)
     hint: str = Field(default="", max_length=120, description="what belongs there, in the prompt: 'name of a disease'")
     list: bool = Field(default=False, description="a list of words and phrases: no stop words are drawn")
+    names: bool = Field(default=False, description="a name: of words released with the topic alone, then it ends")
 
 
 class Form(Record):
@@ -99,7 +100,7 @@ class TextPlan(Record):
     lift: float | None = Field(default=None, gt=0, lt=0.9, description="kappa: prior shared by released words' tokens")
     lists: Literal["free", "released"] = Field(
         default="released",
-        description="released: list slots hold, and values begin with, words released with the topic only",
+        description="released: lists and names hold, and other values begin with, words released with the topic only",
     )
     abstain: bool = Field(default=True, description="a row whose best token is not offered abstains")
     completion: bool = Field(default=False, description="an unambiguous released word is completed free")

@@ -1,0 +1,165 @@
+"""What is saved changes no vote: several texts in a pass, slots used again, candidates alone, tokens in one go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from stillroom.distil.votes import Votes, one_sided
+from stillroom.errors import StillroomError
+from stillroom.lm.base import Apart, Prompt
+from stillroom.models import default_cache, resolve
+from stillroom.testing.toylm import ToyLM
+
+pytestmark = pytest.mark.model
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from stillroom.lm import huggingface, pool  # noqa: E402
+from stillroom.lm.huggingface import HuggingFaceLM  # noqa: E402
+
+NOTES = ("Zonkitis, helped by tea.", "A cough and a fever", "pain", "Snurflepox with a rash on both arms", "Rest")
+COLUMNS = list(range(500, 540))
+ROUNDING = 1e-3
+"""Share of votes that another shape of the same sums may move, by one level: float32 rounds."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_blocks() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(huggingface, "READ_ROWS", 4)
+        patch.setattr(huggingface, "STEP_ROWS", 16)
+        patch.setattr(pool, "HEAD_ROWS", 16)
+        yield
+
+
+@pytest.fixture(scope="module")
+def lm() -> HuggingFaceLM:
+    try:
+        folder = resolve("smollm2", default_cache(os.environ), kind="lm", pull_missing=False)
+    except StillroomError as missing:
+        pytest.skip(f"{missing} (stillroom models pull smollm2)")
+    return HuggingFaceLM(folder, name="smollm2")
+
+
+def prompts(notes: Sequence[str] = NOTES) -> list[Prompt]:
+    return [Prompt("Note: ", note, "\n") for note in notes]
+
+
+def votes(session: pool.HuggingFaceSession) -> Votes:
+    return one_sided(session.scores(), 1000)
+
+
+def alone(lm: HuggingFaceLM, rows: Sequence[int], said: str) -> list[Votes]:
+    """Return the votes of rows that have the model to themselves, at the start and after every token."""
+    session = lm.open(lm.read(prompts()), rows)
+    seen = [votes(session)]
+    for token in lm.encode(said):
+        session.push([token])
+        seen.append(votes(session))
+    return seen
+
+
+def test_texts_that_share_passes_vote_as_each_alone(lm: HuggingFaceLM) -> None:
+    together = lm.pool(lm.read(prompts()))
+    groups = {" tea and rest": [0, 2, 4], " a fever": [1, 0], " both": [3]}
+    sessions = {said: together.open(rows) for said, rows in groups.items()}
+    seen: dict[str, list[Votes]] = {said: [votes(session)] for said, session in sessions.items()}
+    left = {said: lm.encode(said) for said in groups}
+    while any(left.values()):
+        for said, session in sessions.items():
+            if left[said]:
+                session.push([left[said].pop(0)])
+        together.step()
+        for said, session in sessions.items():
+            if len(seen[said]) <= len(lm.encode(said)):
+                seen[said].append(votes(session))
+    for said, rows in groups.items():
+        for mine, ours in zip(alone(lm, rows, said), seen[said], strict=True):
+            assert np.array_equal(mine, ours)
+
+
+def test_a_slot_that_was_used_before_leaves_no_trace(lm: HuggingFaceLM) -> None:
+    broken = lm.read(prompts(["x " * 40]))
+    broken.rows[0].keys[:] = float("nan")  # a row that cannot be read, in the slot before
+    shared = lm.pool(lm.read(prompts()))
+    first = shared._place(broken.rows[0])
+    first[0].clear(first[1])
+    session = shared.open([1, 2])
+    session.push(lm.encode(" tea"))
+    assert np.array_equal(votes(session), alone(lm, [1, 2], " tea")[-1])
+
+
+def test_a_session_that_left_makes_room_and_the_others_keep_their_votes(lm: HuggingFaceLM) -> None:
+    shared = lm.pool(lm.read(prompts()))
+    stays, leaves = shared.open([0, 1]), shared.open([2, 3])
+    for session in (stays, leaves):
+        session.push(lm.encode(" tea"))
+    votes(leaves)
+    leaves.close()
+    comes = shared.open([4])
+    blocks = sum(len(blocks) for blocks in shared.blocks.values())
+    assert blocks == 1
+    comes.push(lm.encode(" tea"))
+    stays.push(lm.encode(" rest"))
+    assert np.array_equal(votes(stays), alone(lm, [0, 1], " tea rest")[-1])
+    assert np.array_equal(votes(comes), alone(lm, [4], " tea")[-1])
+    stays.close()
+    comes.close()
+    assert sum(len(blocks) for blocks in shared.blocks.values()) == 0
+
+
+def test_candidates_alone_get_the_votes_that_they_get_among_all(lm: HuggingFaceLM) -> None:
+    session = lm.open(lm.read(prompts()))
+    among_all = one_sided(session.scores()[:, COLUMNS], 1000)
+    assert np.array_equal(one_sided(session.scores(COLUMNS), 1000), among_all)
+
+
+def test_tokens_pushed_in_one_go_count_as_pushed_one_by_one(lm: HuggingFaceLM) -> None:
+    session = lm.open(lm.read(prompts()))
+    session.push(lm.encode(" helped by tea and rest"))
+    one_by_one = alone(lm, range(len(NOTES)), " helped by tea and rest")[-1]
+    gaps = np.abs(votes(session) - one_by_one)
+    assert gaps.max() <= 1
+    assert (gaps > 0).mean() <= ROUNDING
+
+
+def test_a_document_read_once_for_many_texts_votes_as_if_read_again(lm: HuggingFaceLM) -> None:
+    readings = lm.read(prompts())
+    first, again = lm.open(readings, [0, 3]), lm.open(readings, [3, 0])
+    readings.forget([0])
+    later = lm.open(readings, [0, 3])
+    assert readings.rows[0].keys is None
+    assert np.array_equal(votes(first), votes(later))
+    assert np.array_equal(votes(first), votes(again)[::-1])
+
+
+def test_votes_are_those_of_the_model_s_own_forward_pass(lm: HuggingFaceLM) -> None:
+    session = lm.open(lm.read(prompts()))
+    session.push(lm.encode(" tea"))
+    ours = votes(session)
+    for i, prompt in enumerate(prompts()):
+        before, body, after = lm._pieces(prompt)
+        ids = lm.torch.tensor([[*before, *body, *after, *lm.encode(" tea")]])
+        with lm.torch.inference_mode():
+            theirs = one_sided(lm.model(input_ids=ids).logits[:, -1].float().numpy(), 1000)[0]
+        gaps = np.abs(ours[i] - theirs)
+        assert gaps.max() <= 1
+        assert (gaps > 0).mean() <= ROUNDING
+
+
+def test_models_without_a_pool_of_their_own_run_sessions_apart() -> None:
+    lm = ToyLM()
+    readings = lm.read([Prompt("Read.", "fever and rash"), Prompt("Read.", "cough")])
+    shared = lm.pool(readings)
+    assert isinstance(shared, Apart)
+    session = shared.open([1])
+    session.push(lm.encode(" fever"))
+    assert session.ready
+    shared.step()
+    apart = lm.open(readings, [1])
+    apart.push(lm.encode(" fever"))
+    assert np.array_equal(session.scores(), apart.scores())
