@@ -14,8 +14,8 @@ _ORDER = 4
 def bleu(candidates: Sequence[str], references: Sequence[str]) -> float:
     """Return the corpus BLEU of candidates, each against one reference, in [0, 1].
 
-    Papineni et al. 2002: the geometric mean of the clipped precisions of 1- to 4-grams, summed over all pairs, times the
-    brevity penalty; 0 where one of the sums is. Raises ValueError for lists of different lengths.
+    Papineni et al. 2002: the geometric mean of the clipped precisions of 1- to 4-grams, summed over all pairs, times
+    the brevity penalty; 0 where one of the sums is. Raises ValueError for lists of different lengths.
     """
     hits, of = [0] * _ORDER, [0] * _ORDER
     said = meant = 0
