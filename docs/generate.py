@@ -26,6 +26,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 budget refused, 4 certificate mismatch, 
 | `STILLROOM_CACHE` | folder of the small models; `~/.cache/stillroom` |
 | `STILLROOM_HOME` | folder with keyed fingerprints of this installation's units; `~/.local/share/stillroom` |
 | `STILLROOM_API_KEY` | key of a hosted model, for `--lm https://address/v1#model` |
+| `STILLROOM_GUARD_KEY` `STILLROOM_GUARD_KEY_FILE` | the guard's key, as 64 hexadecimal digits, or a file with it |
 | `STILLROOM_TRACEBACK` | 1 shows the trace of an unexpected error; it may show private text |
 """
 
@@ -44,8 +45,14 @@ def pages() -> Iterator[tuple[str, str]]:
         command = root.get_command(_context(root, "stillroom", None), name)  # type: ignore[attr-defined]
         text, context = _help(command, name, _context(root, "stillroom", None))
         yield f"stillroom {name}", text
-        for sub, inner in getattr(command, "commands", {}).items():
-            yield f"stillroom {name} {sub}", _help(inner, sub, context)[0]
+        yield from _below(f"stillroom {name}", command, context)
+
+
+def _below(name: str, command: Any, context: Any) -> Iterator[tuple[str, str]]:
+    for sub, inner in getattr(command, "commands", {}).items():
+        text, here = _help(inner, sub, context)
+        yield f"{name} {sub}", text
+        yield from _below(f"{name} {sub}", inner, here)
 
 
 def _context(command: Any, name: str, parent: Any) -> Any:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stillroom.distil.run import release as distil
     from stillroom.documents import Document, Documents
     from stillroom.errors import StillroomError
+    from stillroom.guard.strict import Guard
     from stillroom.privacy.ledger import Ledger
     from stillroom.rag import Rag
     from stillroom.readers import read
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "Document": ("stillroom.documents", "Document"),
     "Documents": ("stillroom.documents", "Documents"),
+    "Guard": ("stillroom.guard.strict", "Guard"),
     "Ledger": ("stillroom.privacy.ledger", "Ledger"),
     "Rag": ("stillroom.rag", "Rag"),
     "Release": ("stillroom.release.folder", "Release"),
@@ -37,6 +39,7 @@ _PLACES = {
 __all__ = [  # sorted as _PLACES is
     "Document",
     "Documents",
+    "Guard",
     "Ledger",
     "Rag",
     "Release",

@@ -120,7 +120,7 @@ class GuardKeyMissing(UsageError):
     def __init__(self) -> None:
         super().__init__(
             "The guard has no key: set STILLROOM_GUARD_KEY or STILLROOM_GUARD_KEY_FILE; make a key once, and keep a "
-            "copy, with: openssl rand -hex 32 > guard.key"
+            "copy, with: stillroom guard key new guard.key"
         )
 
 
@@ -128,7 +128,7 @@ class GuardKeyUnfit(UsageError):
     def __init__(self, where: str, characters: int) -> None:
         super().__init__(
             f"{where} holds {characters} characters, but a key is 64 hexadecimal digits: "
-            f"openssl rand -hex 32 > guard.key"
+            f"stillroom guard key new guard.key"
         )
 
 

@@ -29,7 +29,7 @@ def test_the_page_of_commands_is_not_stale(generate: ModuleType) -> None:
 def test_it_has_every_command_and_every_sub_command(generate: ModuleType) -> None:
     names = [name for name, _ in generate.pages()]
     assert {f"stillroom {name}" for name in COMMANDS} <= set(names)
-    assert {"stillroom ledger open", "stillroom models pull"} <= set(names)
+    assert {"stillroom ledger open", "stillroom models pull", "stillroom guard policy show"} <= set(names)
 
 
 def test_the_page_does_not_depend_on_the_terminal(generate: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,8 @@ def test_the_quickstart_distils_once_and_asks_for_free(
         return ToyLM(words=[*dict.fromkeys(names)], labels=(), letters="", answer=lambda prompt: "Giggle Drops")
 
     monkeypatch.setattr("stillroom.distil.run.load_lm", load_lm)
-    monkeypatch.setattr("stillroom.rag.load_lm", load_lm)
-    monkeypatch.setattr("stillroom.rag.load_embedder", lambda name: HashEmbedder(64))
+    monkeypatch.setattr("stillroom.rag.release.load_lm", load_lm)
+    monkeypatch.setattr("stillroom.rag.release.load_embedder", lambda name: HashEmbedder(64))
     monkeypatch.setattr("sys.argv", [str(EXAMPLE), "toy", str(tmp_path / "here")])
     runpy.run_path(str(EXAMPLE), run_name="__main__")
 

@@ -360,7 +360,7 @@ def test_without_a_key_nothing_is_opened_and_nothing_is_lost(
     first = one(memo, age())
     for variable in ("STILLROOM_GUARD_KEY", "STILLROOM_GUARD_KEY_FILE"):
         monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(GuardKeyMissing, match="openssl rand"):
+    with pytest.raises(GuardKeyMissing, match="stillroom guard key new"):
         Memo(ledger, None, limit=4.0)
     monkeypatch.setenv("STILLROOM_GUARD_KEY", KEY.secret.hex())
     assert one(Memo(ledger, None, limit=4.0), age()).text == first.text

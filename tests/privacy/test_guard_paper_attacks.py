@@ -1,4 +1,4 @@
-"""What comes out of PA-HDP as published, against attacks that need nothing but queries.
+"""What comes out of PA-HDP as published, and of strict mode, against attacks that need nothing but queries.
 
 An attack is a function of a system and says whether it succeeded; so every mode of the guard can be put to all of them.
 They succeed on paper mode, which therefore carries the label `none`, and fail where values are masked before anything
@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from stillroom.documents import Document
 from stillroom.embed.hashing import HashEmbedder
+from stillroom.guard.keys import Key
 from stillroom.guard.mechanisms import placeholder
 from stillroom.guard.paper import PaperConfig, PaperGuard
 from stillroom.guard.spans import Span
+from stillroom.guard.strict import Guard
+from stillroom.privacy.ledger import Ledger
 
 Answering = Callable[[str, Sequence[Document]], Sequence[str]]
 """Sanitises retrieved documents for a query, as often as it is asked: the whole surface that an attacker has."""
@@ -37,19 +42,34 @@ def note(text: str, patient: int) -> Document:
     return Document.of(text, id=f"note {patient}", unit=f"patient {patient}")
 
 
-def paper(config: PaperConfig) -> Answering:
+def paper(config: PaperConfig, folder: Path) -> Iterator[Answering]:
     guard = PaperGuard(detect, HashEmbedder(), config)
-    return lambda query, notes: guard.sanitise(query, [each.text for each in notes]).texts
+    yield lambda query, notes: guard.sanitise(query, [each.text for each in notes]).texts
 
 
-def masked(config: PaperConfig) -> Answering:
+def masked(config: PaperConfig, folder: Path) -> Iterator[Answering]:
     """Placeholders alone, whatever is asked: what an attack has to fail on, or it would show nothing."""
-    return lambda query, notes: [NAMES.sub(placeholder("person"), each.text) for each in notes]
+    yield lambda query, notes: [NAMES.sub(placeholder("person"), each.text) for each in notes]
 
 
-SYSTEMS: dict[str, tuple[Callable[[PaperConfig], Answering], bool]] = {
+class Names:
+    """Finds every name of the attacks in whole texts."""
+
+    def find_all(self, texts: Sequence[str]) -> list[list[Span]]:
+        return [detect(text) for text in texts]
+
+
+def strict(config: PaperConfig, folder: Path) -> Iterator[Answering]:
+    """Strict mode over ingested notes, with a ledger that keeps its draws."""
+    with Ledger.open(folder / "l", epsilon=10, delta=1e-6, population="clinic", installation=folder / "home") as ledger:
+        guard = Guard("clinic", ledger=ledger, key=Key(bytes(32)), embedder=HashEmbedder(), finder=Names())
+        yield lambda query, notes: guard.sanitise(query, list(guard.ingest(notes))).texts
+
+
+SYSTEMS: dict[str, tuple[Callable[[PaperConfig, Path], Iterator[Answering]], bool]] = {
     "paper": (paper, True),
     "placeholders": (masked, False),
+    "strict": (strict, False),
 }
 """A mode, and whether attacks succeed on it."""
 
@@ -111,10 +131,11 @@ runs; with a smaller ε, forcing a neighbour takes more questions."""
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("mode", SYSTEMS)
-def test_attacks_on_a_mode_of_the_guard(mode: str, attack: str) -> None:
+def test_attacks_on_a_mode_of_the_guard(mode: str, attack: str, tmp_path: Path) -> None:
     system, succeeds = SYSTEMS[mode]
     run, config = ATTACKS[attack]
-    assert run(system(config)) is succeeds
+    with contextmanager(system)(config, tmp_path) as answer:
+        assert run(answer) is succeeds
 
 
 def test_the_noise_alone_sends_risky_sentences_out_verbatim() -> None:

@@ -94,7 +94,7 @@ def test_a_missing_or_unfit_key_is_told_with_what_to_type(
 ) -> None:
     for variable in ("STILLROOM_GUARD_KEY", "STILLROOM_GUARD_KEY_FILE"):
         monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(GuardKeyMissing, match="openssl rand -hex 32"):
+    with pytest.raises(GuardKeyMissing, match="stillroom guard key new"):
         Vault.open(path, None)
     assert not path.exists()
     with pytest.raises(FileMissing):

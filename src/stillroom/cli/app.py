@@ -21,7 +21,8 @@ COMMANDS = {
     "release": "Distil a private collection into a release.",
     "verify": "Check that a release is what its certificate says.",
     "inspect": "Show topics, samples, what was left out, and the costs of a release.",
-    "ask": "Answer a question from a release, for free.",
+    "ask": "Answer a question from a release, for free, or from guarded documents.",
+    "guard": "Make retrieved texts safe: score, rewrite, ingest; policies and keys.",
     "ledger": "Open, show and check the book of a population's budget.",
     "models": "List, pull and check small models.",
 }

@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from stillroom.guarantee import Guarantee
+from stillroom.privacy.accounts import Standing
 from stillroom.privacy.chain import Entry, State
 from stillroom.privacy.events import RELATION
 from stillroom.privacy.ledger import Ledger
@@ -18,6 +20,7 @@ from stillroom.privacy.ledger import Ledger
 app = typer.Typer(help="The book of a population: ε and δ, what was spent, what is left.", no_args_is_help=True)
 
 HIGH_EPSILON = 10.0
+LDP = Guarantee.LDP_PER_VALUE.value
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file, such as clinic.ledger.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -44,10 +47,10 @@ def open_(
 
 @app.command()
 def show(path: LedgerPath, as_json: AsJson = False) -> None:
-    """Show what is spent and what is left."""
+    """Show what is spent and what is left, and the accounts of the guard. For the operator: it holds true counts."""
     with Ledger.open(path) as ledger:
-        state = ledger.state()
-    _print_state(state, as_json)
+        state, accounts = ledger.state(), ledger.accounts().standing()
+    _print_state(state, as_json, accounts)
 
 
 @app.command()
@@ -96,9 +99,11 @@ def export(path: LedgerPath) -> None:
         _print_json(ledger.export())
 
 
-def _print_state(state: State, as_json: bool) -> None:
+def _print_state(state: State, as_json: bool, accounts: Standing | None = None) -> None:
+    guarded = accounts is not None and accounts.limit is not None
     if as_json:
-        _print_json({**asdict(state), "spent": _finite(state.spent), "relation": RELATION})
+        guard = {"guard": asdict(accounts)} if accounts is not None and guarded else {}
+        _print_json({**asdict(state), "spent": _finite(state.spent), "relation": RELATION, **guard})
         return
     table = Table(title=f"Ledger of population {state.population}", show_header=False)
     table.add_column(style="bold")
@@ -110,6 +115,12 @@ def _print_state(state: State, as_json: bool) -> None:
     table.add_row("not private", f"{state.not_private} events that no ε covers")
     table.add_row("entries", str(state.entries))
     table.add_row("head", state.head)
+    if accounts is not None and guarded:
+        # Local privacy of single values: another thing than the ε above, never added to it.
+        table.add_row("guard's draws", f"{accounts.draws} about {accounts.subjects} subjects, {LDP}")
+        table.add_row("fullest account", f"ε = {accounts.most:g} of {accounts.limit:g} per subject")
+        for caller, spent in accounts.callers.items():
+            table.add_row(f"caller {caller}", f"ε = {spent:g} newly spent")
     Console().print(table)
 
 

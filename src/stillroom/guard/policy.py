@@ -112,18 +112,20 @@ class RiskRule(_Strict):
     Args:
         relevance: share of the relevance of the sentence in the score; the rest is its weight.
         surrogate, placeholder: scores from which noisy values become surrogates, and all become placeholders.
+        raw: whether that goes for what the policy leaves raw too. Without it a house still reads what it asks for.
     """
 
     relevance: Annotated[float, Field(ge=0, le=1)] = 0.6
     surrogate: Annotated[float, Field(ge=0, le=1)] = 0.3
     placeholder: Annotated[float, Field(ge=0, le=1)] = 0.7
+    raw: bool = True
 
 
 class Account(_Strict):
-    """What may be spent: ε of one subject for good, and draws of one caller."""
+    """What may be spent: ε on one subject for good, and ε newly spent by one caller in all."""
 
     epsilon_per_subject: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5.0
-    quota_per_caller: Annotated[int, Field(ge=0)] = 1000
+    quota_per_caller: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1000
 
 
 class Role(_Strict):

@@ -40,9 +40,12 @@ def raised(category: str, base: Tier, risk: float, policy: Policy) -> Tier:
     """Return the tier of a category at a risk: the base tier or a stricter one, never a looser.
 
     From `risk.surrogate` of the policy up nothing stays noisy or raw; from `risk.placeholder` up, and where the risk is
-    no number, all become placeholders. What cannot have a surrogate gets a placeholder.
+    no number, all become placeholders. What cannot have a surrogate gets a placeholder. A raw base stays where the
+    policy says so (`risk.raw`).
     """
     rule = policy.risk
+    if base == "raw" and not rule.raw:
+        return base
     if math.isnan(risk) or risk >= rule.placeholder:
         return "placeholder"
     return policy.at_least(category, stricter(base, "surrogate")) if risk >= rule.surrogate else base

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -68,6 +68,15 @@ class Vault:
         place = self._ring.digest("document", document)
         box = self._boxes.get(self._ring.body, place)
         return None if box is None else json.loads(self._ring.open(box, place))
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield what was put for each document. Raises GuardDamaged, GuardKeyRotated."""
+        for place, box in self._boxes.all(self._ring.body):
+            yield json.loads(self._ring.open(box, place))
+
+    def name(self, document: str) -> str:
+        """Return a name for a document that tells nothing of its id: a keyed digest, 20 hexadecimal digits."""
+        return self._ring.digest("name", document).hex()[:20]
 
     def remove(self, document: str) -> None:
         """Forget the values of a document. Draws that were made of them stay in the ledger."""

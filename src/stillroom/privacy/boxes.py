@@ -44,6 +44,13 @@ class Boxes:
             raise GuardKeyRotated(self._database.path)
         return None if box is None else bytes(box)
 
+    def all(self, ring: str) -> list[tuple[bytes, bytes]]:
+        """Return every key with its box, by key. Raises GuardKeyRotated when the ring is another."""
+        with self._database.transaction() as connection:
+            self.check(connection, ring)
+            rows = connection.execute(f"SELECT key, box FROM {self._boxes} ORDER BY key").fetchall()
+        return [(bytes(key), bytes(box)) for key, box in rows]
+
     def put(self, connection: Connection, ring: str, key: bytes, box: bytes) -> None:
         """Keep a box inside the caller's transaction, in place of the one that may be there."""
         self.check(connection, ring)

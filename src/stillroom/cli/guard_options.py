@@ -1,0 +1,21 @@
+"""Options of every command that goes through the guard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PolicyName = Annotated[
+    str, typer.Option("--policy", help="clinic, finance, hr, legal, or a TOML file.", metavar="NAME|FILE")
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", metavar="FILE", help="The population's ledger; without one, all are placeholders."),
+]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key", metavar="FILE", help="The key; STILLROOM_GUARD_KEY or …_KEY_FILE by default.")
+]
+Role = Annotated[str | None, typer.Option(help="The caller's role in the policy.")]
+Caller = Annotated[str, typer.Option(help="Who asks, as you name them: has a quota.")]

@@ -1,0 +1,61 @@
+"""A retrieved context: passages, the spots where values stand in them, and the numbers that placeholders get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stillroom.guard.draws import Place
+from stillroom.guard.mechanisms import placeholder
+from stillroom.guard.records import Record
+from stillroom.guard.template import Slot, Template
+
+Found = tuple[Record, Template]
+"""A document and the passage of it that was found."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One slot of a context at its tier; `raised` says whether the risk of the query made it stricter."""
+
+    place: Place
+    raised: bool
+
+
+@dataclass(frozen=True)
+class Context:
+    """Passages with the spots of their text and of their metadata, in order."""
+
+    found: Sequence[Found]
+    spots: Sequence[Spot]
+
+    def filled(self, shown: Sequence[str]) -> tuple[tuple[str, ...], tuple[Mapping[str, str], ...]]:
+        """Return texts and metadata with what is shown in place of each spot."""
+        left = iter(shown)
+        texts, metadata = [], []
+        for record, text in self.found:
+            texts.append(text.fill(lambda _: next(left)))
+            metadata.append({name: each.fill(lambda _: next(left)) for name, each in record.metadata.items()})
+        return tuple(texts), tuple(metadata)
+
+
+class Numbering:
+    """Numbers placeholders through a whole context.
+
+    Two documents never share one: that they hold the same value is not in their templates.
+
+    Attributes:
+        slots: by placeholder, the record's name, category and index: where its value is kept.
+    """
+
+    def __init__(self) -> None:
+        self.slots: dict[str, tuple[str, str, int]] = {}
+        self._numbers: dict[str, dict[tuple[str, int], int]] = {}
+
+    def name(self, document: str, slot: Slot) -> str:
+        """Return the placeholder of a slot, such as "[PERSON_2]"."""
+        numbers = self._numbers.setdefault(slot.category, {})
+        number = numbers.setdefault((document, slot.index), len(numbers) + 1)
+        name = placeholder(slot.category, number)
+        self.slots[name] = document, slot.category, slot.index
+        return name
