@@ -258,7 +258,8 @@ def canaries(given: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, Any] = {"notes": len(notes), "canaries": len(planted), "queries": len(queries)}
     lm = load_lm("smollm2") if given.model else None
     with readings(notes, load_embedder("minilm")) as modes:
-        for mode, read in modes.items():
+        for mode in given.modes or modes:
+            read = modes[mode]
             contexts = [read(query) for query in queries]
             copied = [canaries_found(context, planted) for context in contexts]
             results[mode] = {
@@ -345,6 +346,7 @@ def main() -> None:
     parser.add_argument("--notes", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--model", type=int, default=0, help="how many queries the small model answers in each mode")
+    parser.add_argument("--modes", nargs="*", choices=[RAW, PRESIDIO, PAPER, STRICT], help="canaries: only these")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     if given.part in ("speed", "cover") and given.data is None:
