@@ -240,14 +240,13 @@ def readings(notes: Sequence[Document], embedder: Embedder) -> Iterator[dict[str
         return [hit.row for hit in raw.search(query, TOP)]
 
     with strict("clinic", embedder, build(policy, presidio)) as guard:
-        list(guard.ingest(notes))
-        kept: Sequence[Kept] = guard.passages()
-        index = HybridIndex([each.text for each in kept], guard.embedder)
+        kept: Sequence[Kept] = list(guard.ingest(notes))  # in the order of the notes, as each is one passage
         yield {
             RAW: lambda query: [texts[row] for row in found(query)],
             PRESIDIO: lambda query: [masked[row] for row in found(query)],
             PAPER: lambda query: paper.sanitise(query, [texts[row] for row in found(query)]).texts,
-            STRICT: lambda query: guard.sanitise(query, [kept[hit.row] for hit in index.search(query, TOP)]).texts,
+            # The documents that the others read too, so that what is compared is what becomes of them.
+            STRICT: lambda query: guard.sanitise(query, [kept[row] for row in found(query)]).texts,
         }
 
 
@@ -258,12 +257,14 @@ def canaries(given: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, Any] = {"notes": len(notes), "canaries": len(planted), "queries": len(queries)}
     lm = load_lm("smollm2") if given.model else None
     with readings(notes, load_embedder("minilm")) as modes:
-        for mode, read in modes.items():
+        for mode in given.modes or modes:
+            read = modes[mode]
             contexts = [read(query) for query in queries]
             copied = [canaries_found(context, planted) for context in contexts]
             results[mode] = {
                 "a model that copies everything": _bounded(sum(map(bool, copied)), len(queries))
                 | {"canaries": canaries_found([text for context in contexts for text in context], planted)}
+                | {"passages read": sum(map(len, contexts)), "one of them": next(filter(None, contexts))[0]}
             }
             if lm is not None:
                 said = [_said(lm, q, c) for q, c in zip(queries[: given.model], contexts, strict=False)]
@@ -345,6 +346,7 @@ def main() -> None:
     parser.add_argument("--notes", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--model", type=int, default=0, help="how many queries the small model answers in each mode")
+    parser.add_argument("--modes", nargs="*", choices=[RAW, PRESIDIO, PAPER, STRICT], help="canaries: only these")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     if given.part in ("speed", "cover") and given.data is None:
@@ -352,7 +354,10 @@ def main() -> None:
     made = PARTS[given.part](given)
     print(json.dumps(made, indent=1, ensure_ascii=False))
     held = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
-    given.out.write_text(json.dumps({**held, given.part: made}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    given.out.write_text(
+        json.dumps({**held, given.part: {**held.get(given.part, {}), **made}}, indent=1, ensure_ascii=False) + "\n",
+        encoding="utf-8",
+    )
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ class Guard:
         were.
 
         Args:
-            processes: that read; each loads detectors of its own.
+            processes: that read; from two on each loads the policy's detectors anew, which takes a while.
         """
         if processes < 1:
             raise BadOption("processes", processes, "at least 1")
