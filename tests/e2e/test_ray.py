@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,14 @@ from stillroom.distil.cluster import ClusterLM, Worker  # noqa: E402
 from stillroom.distil.engines import QUIET, connected  # noqa: E402
 from stillroom.distil.keywords import FastExtractor  # noqa: E402
 from stillroom.distil.votes import Ballot  # noqa: E402
-from stillroom.documents import Unit  # noqa: E402
 from stillroom.embed.hashing import HashEmbedder  # noqa: E402
 from stillroom.errors import BadOption, RowsNotIndependent, UnknownName, WorkersLost, WorkersUnlike  # noqa: E402
 from stillroom.lexicon import word_list  # noqa: E402
-from stillroom.lm.base import Prompt, Scores  # noqa: E402
+from stillroom.lm.base import Prompt  # noqa: E402
 from stillroom.release.verify import verify  # noqa: E402
 from stillroom.testing.noise import RecordedNoise  # noqa: E402
 from stillroom.testing.toylm import CrowdedLM, ToyLM  # noqa: E402
+from tests.e2e.strange import Breaking, Dying, Turning, Wrong  # noqa: E402
 from tests.e2e.whole import Desk, Logged, Rough, fixed, lm, noted, watched  # noqa: E402
 from tests.privacy.mechanics import NOTES, unit  # noqa: E402
 
@@ -202,20 +202,6 @@ def test_sums_are_those_of_one_process_also_after_a_loss_at_any_time() -> None:
     there.close()
 
 
-class Dying(FastExtractor):
-    """Kills its process with the first block that it is given."""
-
-    def __init__(self, marker: Path) -> None:
-        super().__init__(word_list(), 4)
-        self.marker = marker
-
-    def extract_many(self, units: Sequence[Unit]) -> list[tuple[str, ...]]:
-        if not self.marker.exists():
-            self.marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().extract_many(units)
-
-
 def test_words_and_vectors_are_those_of_one_process_also_after_a_loss(tmp_path: Path) -> None:
     units = [unit(f"u{n}", f"{NOTES[n % 8]} Quxbert{'abcdefgh'[n % 8]}", "\ud800 \x00") for n in range(300)]
     extractor, embedder = FastExtractor(word_list(), 4), HashEmbedder(16)
@@ -224,21 +210,6 @@ def test_words_and_vectors_are_those_of_one_process_also_after_a_loss(tmp_path: 
     texts = [*NOTES, "", "\ud800"]
     assert np.array_equal(BlockEmbedder(embedder, embedder).embed(texts), embedder.embed(texts))
     assert BlockEmbedder(embedder, embedder).embed([]).shape == (0, 16)
-
-
-class Breaking(ToyLM):
-    """Prints a text and fails with it in its message, as libraries do."""
-
-    def row_scores(self, prompt: Prompt, document: Any, said: Any) -> Scores:
-        os.write(2, prompt.body.encode())
-        print(prompt.body, flush=True)
-        raise RuntimeError(f"cannot score {prompt.body}")
-
-
-class Wrong(FastExtractor):
-    def extract_many(self, units: Sequence[Unit]) -> list[tuple[str, ...]]:
-        print(units, flush=True)
-        raise RuntimeError(f"cannot read {units}")
 
 
 def in_files(folder: Path, text: str) -> bool:
@@ -254,36 +225,19 @@ def test_a_worker_that_fails_says_nothing_of_a_text(cluster: Path, capfd: pytest
         session.tally(Ballot(100))
     there.close()
     with pytest.raises(WorkersLost, match="RuntimeError") as wrong:
-        BlockExtractor(Wrong(word_list(), 4)).extract_many([unit("u", *NOTES)])
+        BlockExtractor(Wrong()).extract_many([unit("u", *NOTES)])
     for error in (failed, wrong):
         assert "Zonkitis" not in "".join(traceback.format_exception(error.value))
         assert error.value.__cause__ is None and error.value.__context__ is None
     said = capfd.readouterr()
     assert "Zonkitis" not in said.out + said.err and not in_files(cluster, "Zonkitis")
-    # The control: what other work prints does stand there.
-    ray.get(ray.remote(lambda: print("said aloud", flush=True)).remote())
+    # The control: what other work prints, in a process that was never silenced, does stand there.
+    aloud = ray.remote(lambda: print("said aloud", flush=True))
+    ray.get(aloud.options(runtime_env={"env_vars": {"APART": "1"}}).remote())
     until = time.monotonic() + 20
     while not in_files(cluster, "said aloud"):
         assert time.monotonic() < until
         time.sleep(0.2)
-
-
-class Turning(ToyLM):
-    """Is another model when it is loaded again."""
-
-    def __init__(self, marker: Path) -> None:
-        super().__init__(letters=lm_letters(), name="toy")
-        self.marker = marker
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if self.marker.exists():
-            self.name = "other"
-        self.marker.touch()
-
-
-def lm_letters() -> str:
-    return "".join(text for text in lm().texts if len(text) == 1 and text not in "\n ")
 
 
 def test_a_worker_that_comes_in_the_middle_is_tried_before_it_votes(tmp_path: Path) -> None:

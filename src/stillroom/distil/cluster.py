@@ -48,7 +48,7 @@ class About:
 
 
 def quietly(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Return work for another process: nothing that it prints gets out, and of an exception its type alone."""
+    """Return work for another process: nothing printed there gets out from then on, and of an exception its type."""
 
     @functools.wraps(work)
     def done(*given: Any) -> Any:

@@ -60,8 +60,8 @@ class RayEngine(Engine):
         return self._blocks.BlockEmbedder(here, source)
 
     def extractor(self, inner: Extractor) -> Extractor:
-        # A language model that extracts writes free text, which stays in this process.
-        return self._blocks.BlockExtractor(inner) if isinstance(inner, FastExtractor) else inner
+        # A language model that extracts writes free text, which stays in this process. Only the class itself travels.
+        return self._blocks.BlockExtractor(inner) if type(inner) is FastExtractor else inner
 
     def close(self) -> None:
         self._close.close()

@@ -106,7 +106,9 @@ class HuggingFaceLM(LanguageModel):
         window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
         if window and window < LEAST_WINDOW:
             raise ModelUnfit(
-                str(model), f"scores of whole prompts with its window of {window} tokens", f"choose one of {LEAST_WINDOW} or more"
+                str(model),
+                f"scores of whole prompts with its window of {window} tokens",
+                f"choose one of {LEAST_WINDOW} or more",
             )
         self.model.eval().to(device)
         self.body = self.model.get_decoder() if hasattr(self.model, "get_decoder") else self.model.model
