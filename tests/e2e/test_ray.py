@@ -136,7 +136,7 @@ def test_the_same_draws_give_the_same_bytes_and_the_same_certificate(
 
 
 def test_a_worker_that_is_killed_in_mid_run_is_replaced_and_nothing_is_drawn_twice(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     noise = RecordedNoise(Rough())
     here = once(at(desk, "here"), desk.folder / "a", monkeypatch, noise=noise)
@@ -166,6 +166,8 @@ def test_a_worker_that_is_killed_in_mid_run_is_replaced_and_nothing_is_drawn_twi
     assert len(noted(log)) == len(noise.draws) == len(replay.draws)  # each draw once
     keys = [key for key, _ in noted(desk.folder / "drawn")]
     assert len(keys) == len(set(keys))
+    said = capfd.readouterr()  # Ray tells of the loss itself
+    assert not [word for word in ("Zonkitis", "Snurflepox", "Blergon", "unit-") if word in said.out + said.err]
 
 
 def prompts() -> list[Prompt]:
