@@ -21,7 +21,7 @@
     │   ├── RunHeld  RunCopied  RunChanged  RunUnknown  RunClosed
     │   ├── DiskFull
     │   ├── RowsNotIndependent
-    │   └── WorkersLost  WorkersUnlike
+    │   └── NoCluster  WorkersLost  WorkersUnlike
     ├── ModelNotFetched                 1
     ├── ModelCallFailed                 1
     ├── CertificateMismatch             4
@@ -322,6 +322,15 @@ class RowsNotIndependent(RunError):
         super().__init__(
             f"{model!r} on {device} in {dtype} fails the row test: one document's votes depend on the others in its "
             f"batch, so no ε could be claimed: use float32, or another device."
+        )
+
+
+class NoCluster(RunError):
+    def __init__(self, address: str, reason: str) -> None:
+        what = f"did not answer at {address!r}" if address else "did not start here"
+        super().__init__(
+            f"Ray {what} ({reason}): start a cluster (ray start --head), name it in RAY_ADDRESS and give the same "
+            f"command again, or use --engine local."
         )
 
 

@@ -62,9 +62,9 @@ def release(
     lm: Annotated[str, typer.Option(help="Language model with scores: a name, a folder, a .gguf file, a hub id.")] = LM,
     embedder: Annotated[str, typer.Option(help="Embedder, where the preset has a similarity cut.")] = EMBEDDER,
     engine: Annotated[
-        str, typer.Option(help="local, or ray: on workers of a cluster; what is released is the same.")
+        str, typer.Option(help="local, or ray: on workers of a cluster (RAY_ADDRESS, else one started here).")
     ] = "local",
-    workers: Annotated[int, typer.Option(help="Models on the cluster, with --engine ray.")] = 2,
+    workers: Annotated[int, typer.Option(help="Models on the cluster, with --engine ray; one a CPU at most.")] = 2,
     abandon: Annotated[
         bool, typer.Option("--abandon", help="Give up the unfinished run of --out; its budget stays spent.")
     ] = False,

@@ -1,19 +1,18 @@
-"""Documents as blocks of Ray Data: keywords and vectors are found wherever a block is.
+"""Documents in blocks that go to the workers of Ray as plain tasks: keywords and vectors are found wherever a block is.
 
-Nothing is drawn there (rule 24). A block that is lost with its worker is made again; each unit and each text gives the
+Nothing is drawn there (rule 24). A block that is lost with its worker is done again; each unit and each text gives the
 same whatever is beside it.
 """
 
 from __future__ import annotations
 
-import logging
-import pickle
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from stillroom.distil.cluster import SHARE, ray_of
+from stillroom.distil.cluster import ATTEMPTS, SHARE, Failed, quietly, ray_of
 from stillroom.distil.keywords import Extractor
 from stillroom.documents import Unit
 from stillroom.embed.base import Embedder, Vectors
@@ -24,8 +23,6 @@ UNITS = 20_000
 """Units that are handed to the cluster at a time: a public number."""
 BLOCK = 256
 """Units or texts that a worker takes at a time."""
-MOST = 64
-"""Workers that go through blocks at once, where the cluster has room."""
 
 
 class BlockExtractor:
@@ -38,8 +35,7 @@ class BlockExtractor:
         return self.inner.extract(unit)
 
     def extract_many(self, units: Sequence[Unit]) -> list[tuple[str, ...]]:
-        found: list[tuple[str, ...]] = _mapped(units, _Words, (self.inner,))
-        return found
+        return _mapped(units, _words, self.inner)
 
 
 class BlockEmbedder(Embedder):
@@ -55,67 +51,38 @@ class BlockEmbedder(Embedder):
         self.name, self.digest, self.dimensions = here.name, here.digest, here.dimensions
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        rows = _mapped(texts, _Vectors, (self._source,))
+        rows = _mapped(texts, _vectors, self._source)
         return np.array(rows, dtype=np.float64).reshape(len(texts), self.dimensions)
 
 
-class _Words:
-    def __init__(self, extractor: Extractor) -> None:
-        self._extractor = extractor
-
-    def __call__(self, units: Sequence[Unit]) -> list[tuple[str, ...]]:
-        return self._extractor.extract_many(units)
+def _words(extractor: Extractor, units: Sequence[Unit]) -> list[tuple[str, ...]]:
+    return extractor.extract_many(units)
 
 
-class _Vectors:
-    def __init__(self, source: Embedder | str) -> None:
-        self._embedder = load_embedder(source) if isinstance(source, str) else source
-
-    def __call__(self, texts: Sequence[str]) -> list[Any]:
-        return [*self._embedder.embed(texts)]
+def _vectors(source: Embedder | str, texts: Sequence[str]) -> list[Any]:
+    return [*(_loaded(source) if isinstance(source, str) else source).embed(texts)]
 
 
-class _Block:
-    """A block's rows through a function that its worker makes once.
-
-    Rows keep their numbers, as blocks come back in any order, and travel as bytes: Ray Data would make arrays of tuples
-    and fail at a lone surrogate.
-    """
-
-    def __init__(self, make: Callable[..., Callable[[Any], list[Any]]], given: tuple[Any, ...]) -> None:
-        self._do = make(*given)
-
-    def __call__(self, block: dict[str, Any]) -> dict[str, Any]:
-        made = self._do([pickle.loads(row) for row in block["row"]])
-        return {"number": block["number"], "made": [pickle.dumps(each) for each in made]}
+@lru_cache(maxsize=1)
+def _loaded(name: str) -> Embedder:
+    return load_embedder(name)
 
 
-def _mapped(rows: Sequence[Any], make: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-    """Return what a function makes of all rows, in their order."""
-    if not rows:
-        return []
-    ray_of()
-    import ray.data as data
-
-    # Both count rows, and how many there are is private (rule 10).
-    data.DataContext.get_current().enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL + 1)
-    try:
-        source = data.from_items(
-            [{"number": number, "row": pickle.dumps(row)} for number, row in enumerate(rows)],
-            override_num_blocks=max(1, -(-len(rows) // BLOCK)),
-        )
-        done = source.map_batches(
-            _Block,
-            fn_constructor_args=(make, given),
-            batch_size=BLOCK,
-            num_cpus=SHARE,
-            compute=data.ActorPoolStrategy(min_size=1, max_size=MOST),
-        )
-        found: list[Any] = [None] * len(rows)
-        for row in done.iter_rows():
-            found[int(row["number"])] = pickle.loads(row["made"])
-    except Exception as wrong:
-        # Whatever it is: its message and traceback may hold a text (rule 10).
-        raise WorkersLost(1, type(wrong).__name__) from None
+def _mapped(rows: Sequence[Any], do: Callable[[Any, Sequence[Any]], list[Any]], tool: Any) -> list[Any]:
+    """Return what a function makes of all rows with a tool, in their order."""
+    ray = ray_of()
+    task = ray.remote(quietly(do)).options(num_cpus=SHARE, max_retries=ATTEMPTS - 1, scheduling_strategy="SPREAD")
+    there = tool if isinstance(tool, str) else ray.put(tool)
+    calls = [task.remote(there, list(rows[at : at + BLOCK])) for at in range(0, len(rows), BLOCK)]
+    found: list[Any] = []
+    for call in calls:
+        try:
+            made = ray.get(call)
+        except ray.exceptions.RayTaskError as wrong:
+            raise WorkersLost(1, type(wrong.cause).__name__) from None
+        except ray.exceptions.RayError:
+            raise WorkersLost(ATTEMPTS) from None
+        if isinstance(made, Failed):
+            raise WorkersLost(1, made.kind)
+        found += made
     return found

@@ -9,14 +9,17 @@ Which worker a row goes to follows from its own text by a public hash: rows neve
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stillroom.errors import BadOption, MissingExtra, WorkersLost, WorkersUnlike
+from stillroom.errors import BadOption, MissingExtra, RowsNotIndependent, WorkersLost, WorkersUnlike
 from stillroom.lm.base import Counts, LanguageModel, Prompt, Readings, Scores, Session, columns_of
 from stillroom.loading import load_lm
 
@@ -27,25 +30,76 @@ SHARE = 0.5
 """CPUs of a model and of a worker on blocks: they never work at the same time, so one of each shares a CPU."""
 
 
+@dataclass(frozen=True)
+class Failed:
+    """What a worker says of an exception: its type alone, as message and traceback may hold a text (rule 10)."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class About:
+    """A worker's model, and whether its rows are independent there."""
+
+    name: str
+    digest: str
+    placed: str
+    independent: bool
+
+
+def quietly(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return work for another process: nothing printed there gets out from then on, and of an exception its type."""
+
+    @functools.wraps(work)
+    def done(*given: Any) -> Any:
+        # Ray keeps what a worker prints in files and may show it elsewhere, and libraries print what they choke on.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nowhere, stream)
+        os.close(nowhere)
+        try:
+            return work(*given)
+        except Exception as wrong:
+            return Failed(type(wrong).__name__)
+
+    return done
+
+
 class Worker:
     """One model in a process of its own. It keeps the prompts it was told to read, and the one session it is at."""
 
     def __init__(self, source: LanguageModel | str) -> None:
-        self._lm = load_lm(source) if isinstance(source, str) else source
+        self._source = source
+        self._tried: dict[int, About] = {}
         self._readings: dict[int, Readings] = {}
         self._at: tuple[int, int] | None = None
         self._session: Session | None = None
         self._pushed = 0
 
-    def about(self, body_tokens: int) -> tuple[str, str, str, bool]:
-        """Return name, digest and place of the model, and whether its rows are independent here."""
-        return self._lm.name, self._lm.digest, self._lm.placed, self._lm.rows_independent(body_tokens)
+    @functools.cached_property
+    def _lm(self) -> LanguageModel:
+        return load_lm(self._source) if isinstance(self._source, str) else self._source
 
-    def read(self, reading: int, prompts: Sequence[Prompt], body_tokens: int) -> None:
-        """Read prompts, to be opened by number."""
+    def _about(self, body_tokens: int) -> About:
+        if body_tokens not in self._tried:
+            lm = self._lm
+            self._tried[body_tokens] = About(lm.name, lm.digest, lm.placed, lm.rows_independent(body_tokens))
+        return self._tried[body_tokens]
+
+    @quietly
+    def about(self, body_tokens: int) -> About:
+        """Return what the model is, its row test tried once."""
+        return self._about(body_tokens)
+
+    @quietly
+    def read(self, reading: int, prompts: Sequence[Prompt], body_tokens: int) -> About:
+        """Read prompts, to be opened by number; return what the model is, as this worker may be a new one."""
+        about = self._about(body_tokens)
         self._session = self._at = None
         self._readings[reading] = self._lm.read(prompts, body_tokens)
+        return about
 
+    @quietly
     def tally(
         self,
         reading: int,
@@ -77,11 +131,15 @@ class Workers:
         source: the model, or its name where every machine of the cluster has it.
         count: how many.
 
-    Raises: MissingExtra without Ray.
+    Raises: BadOption for more than the cluster has CPUs for, MissingExtra without Ray.
     """
 
     def __init__(self, source: LanguageModel | str, count: int) -> None:
         self.ray = ray_of()
+        # Ray would wait for more, for ever.
+        most = int(self.ray.cluster_resources().get("CPU", 0))
+        if not 1 <= count <= most:
+            raise BadOption("workers", count, f"from 1 to {most}, the CPUs of the cluster")
         self._source = source if isinstance(source, str) else self.ray.put(source)
         self._class = self.ray.remote(Worker)
         self._actors = [self._new() for _ in range(count)]
@@ -121,10 +179,12 @@ class Workers:
 
     def _get(self, call: Any) -> Any:
         try:
-            return self.ray.get(call)
+            answer = self.ray.get(call)
         except self.ray.exceptions.RayTaskError as wrong:
-            # Its message and traceback may hold a text (rule 10).
             raise WorkersLost(1, type(wrong.cause).__name__) from None
+        if isinstance(answer, Failed):
+            raise WorkersLost(1, answer.kind)
+        return answer
 
     def _new(self) -> Any:
         return self._class.options(num_cpus=SHARE, scheduling_strategy="SPREAD").remote(self._source)
@@ -140,8 +200,6 @@ class ClusterLM(LanguageModel):
     """
 
     def __init__(self, here: LanguageModel, source: LanguageModel | str, count: int) -> None:
-        if count < 1:
-            raise BadOption("workers", count, "at least 1")
         self.here = here
         self.name, self.digest, self.placed = here.name, here.digest, here.placed
         self.capabilities = here.capabilities
@@ -166,10 +224,18 @@ class ClusterLM(LanguageModel):
         if not self.here.rows_independent(body_tokens):
             return False
         answers = self.workers.ask({at: (body_tokens,) for at in range(len(self.workers))}, "about")
-        for name, digest, placed, _ in answers.values():
-            if (name, digest, placed) != (self.name, self.digest, self.placed):
-                raise WorkersUnlike(self.name, self.placed, name, placed)
-        return all(good for *_, good in answers.values())
+        return all([self._like(about) for about in answers.values()])
+
+    def accept(self, about: About) -> None:
+        """Raise RowsNotIndependent or WorkersUnlike unless a worker may vote: a new one in mid-run is asked, too."""
+        if not self._like(about):
+            device, _, dtype = about.placed.partition(", ")
+            raise RowsNotIndependent(about.name, device, dtype)
+
+    def _like(self, about: About) -> bool:
+        if (about.name, about.digest, about.placed) != (self.name, self.digest, self.placed):
+            raise WorkersUnlike(self.name, self.placed, about.name, about.placed)
+        return about.independent
 
     def read(self, prompts: Sequence[Prompt], body_tokens: int = 192) -> Readings:
         if prompts and all(prompt.public for prompt in prompts):
@@ -206,7 +272,9 @@ class ClusterReadings(Readings):
     def read(self, only: int | None = None) -> None:
         """Have the prompts read; or those of one worker again."""
         chosen = range(len(self._shares)) if only is None else [only]
-        self.lm.workers.ask({at: (self.number, self._shares[at], self.body_tokens) for at in chosen}, "read")
+        asked = {at: (self.number, self._shares[at], self.body_tokens) for at in chosen}
+        for about in self.lm.workers.ask(asked, "read").values():
+            self.lm.accept(about)
 
 
 class ClusterSession(Session):

@@ -1,4 +1,4 @@
-"""Where a run's work is done: in this process, or on a cluster of Ray. What is released is the same.
+"""Where a run's work is done: in this process, or on a cluster of Ray. The mechanisms and their cost are the same.
 
 The process that holds the ledger makes every draw, whatever the engine (rule 24).
 """
@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Iterator
 
 from stillroom.distil.keywords import Extractor, FastExtractor
 from stillroom.distil.tools import BATCH
 from stillroom.embed.base import Embedder
-from stillroom.errors import BadOption, UnknownName
+from stillroom.errors import BadOption, NoCluster, UnknownName
 from stillroom.lm.base import LanguageModel
 
 ENGINES = ("local", "ray")
+
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""What Ray is told unless the operator says otherwise: report nothing to its makers, hide no device from workers."""
 
 
 class Engine:
@@ -35,7 +39,7 @@ class Engine:
 
 
 class RayEngine(Engine):
-    """On a cluster of Ray: one model a worker, documents as blocks of Ray Data."""
+    """On a cluster of Ray: one model a worker, documents in blocks."""
 
     def __init__(self, workers: int) -> None:
         from stillroom.distil import blocks
@@ -56,8 +60,8 @@ class RayEngine(Engine):
         return self._blocks.BlockEmbedder(here, source)
 
     def extractor(self, inner: Extractor) -> Extractor:
-        # A language model that extracts writes free text, which stays in this process.
-        return self._blocks.BlockExtractor(inner) if isinstance(inner, FastExtractor) else inner
+        # A language model that extracts writes free text, which stays in this process. Only the class itself travels.
+        return self._blocks.BlockExtractor(inner) if type(inner) is FastExtractor else inner
 
     def close(self) -> None:
         self._close.close()
@@ -65,12 +69,12 @@ class RayEngine(Engine):
 
 @contextlib.contextmanager
 def engine(name: str = "local", workers: int = 2) -> Iterator[Engine]:
-    """Yield an engine by name; with "ray", a cluster that is there is used, else one is started here and ended.
+    """Yield an engine by name.
 
     Args:
-        workers: models on the cluster.
+        workers: models on the cluster of "ray"; see `connected` for which that is.
 
-    Raises: UnknownName, BadOption, MissingExtra.
+    Raises: UnknownName, BadOption, MissingExtra, NoCluster.
     """
     if name not in ENGINES:
         raise UnknownName("engine", name, ENGINES)
@@ -79,16 +83,36 @@ def engine(name: str = "local", workers: int = 2) -> Iterator[Engine]:
         return
     if workers < 1:
         raise BadOption("workers", workers, "at least 1")
+    with connected(workers):
+        at_work = RayEngine(workers)
+        try:
+            yield at_work
+        finally:
+            at_work.close()
+
+
+@contextlib.contextmanager
+def connected(workers: int) -> Iterator[None]:
+    """Be on a cluster: the one that this process is on, else that of RAY_ADDRESS, else one started here and ended.
+
+    Raises: MissingExtra, NoCluster.
+    """
     from stillroom.distil.cluster import ray_of
 
     ray = ray_of()
-    mine = not ray.is_initialized()
-    if mine:
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    at_work = RayEngine(workers)
+    if ray.is_initialized():
+        yield
+        return
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    address = os.environ.get("RAY_ADDRESS", "")
+    how = {"address": address} if address else {"address": "local", "num_cpus": workers, "include_dashboard": False}
     try:
-        yield at_work
+        ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **how)
+    except Exception as wrong:  # Ray raises a plain Exception where its processes do not come up in time
+        ray.shutdown()
+        raise NoCluster(address, type(wrong).__name__) from wrong
+    try:
+        yield
     finally:
-        at_work.close()
-        if mine:
-            ray.shutdown()
+        ray.shutdown()

@@ -69,7 +69,7 @@ def release(
         embedder: used only where the plan has the similarity cut.
         noise: OpenDP's by default; any other is for tests, and the certificate says that it is void.
         progress: told public totals only.
-        engine: "local", or "ray" for workers on a cluster: what is released is the same.
+        engine: "local", or "ray" for workers on a cluster: the same mechanisms at the same cost.
         workers: of the engine "ray": how many models.
 
     Raises:
