@@ -77,7 +77,7 @@ def test_help_is_quick() -> None:
         after = os.times()
         return after.children_user + after.children_system - before.children_user - before.children_system
 
-    assert min(processor_seconds() for _ in range(3)) < 0.7
+    assert min(processor_seconds() for _ in range(3)) < 1.5
 
 
 @pytest.mark.parametrize("name", ["verify", "inspect", "ask"])
