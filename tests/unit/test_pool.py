@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ pytest.importorskip("transformers")
 
 from stillroom.lm import huggingface, pool  # noqa: E402
 from stillroom.lm.huggingface import HuggingFaceLM  # noqa: E402
+from stillroom.lm.rowtest import rows_independent  # noqa: E402
 
 NOTES = ("Zonkitis, helped by tea.", "A cough and a fever", "pain", "Snurflepox with a rash on both arms", "Rest")
 COLUMNS = list(range(500, 540))
@@ -149,6 +151,66 @@ def test_votes_are_those_of_the_model_s_own_forward_pass(lm: HuggingFaceLM) -> N
         gaps = np.abs(ours[i] - theirs)
         assert gaps.max() <= 1
         assert (gaps > 0).mean() <= ROUNDING
+
+
+def leaning(where: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return what makes a model's rows lean on what is beside them, or was in their slot, by the least bit."""
+
+    def forward(patch: pytest.MonkeyPatch) -> None:
+        plain = HuggingFaceLM.forward
+
+        def leans(self: HuggingFaceLM, ids: Any, *rest: Any) -> Any:
+            states = plain(self, ids, *rest)
+            if (ids.shape[1] > 1) != (where == "several tokens"):
+                return states
+            return states + 1e-6 * states.abs().sum(dim=(0, 1), keepdim=True)
+
+        patch.setattr(HuggingFaceLM, "forward", leans)
+
+    def slots(patch: pytest.MonkeyPatch) -> None:
+        plain = pool.Block.place
+
+        def leans(self: pool.Block, row: Any) -> int:
+            before = self.own.abs().sum(dim=(0, 1, 3, 4, 5))
+            slot = plain(self, row)
+            self.hidden[slot] += 1e-6 * before[slot]
+            return slot
+
+        patch.setattr(pool.Block, "place", leans)
+        patch.setattr(pool.Block, "clear", lambda self, slot: self.free.insert(0, slot))
+
+    def head(patch: pytest.MonkeyPatch) -> None:
+        plain = HuggingFaceLM.head
+
+        def leans(self: HuggingFaceLM, hidden: Any, vocabulary: Sequence[int] | None) -> Any:
+            return plain(self, hidden + (1e-6 * hidden.abs().sum() if vocabulary is not None else 0), vocabulary)
+
+        patch.setattr(HuggingFaceLM, "head", leans)
+
+    return {"slots": slots, "candidates": head}.get(where, forward)
+
+
+@pytest.mark.parametrize("where", ["one token", "several tokens", "slots", "candidates"])
+def test_the_row_test_finds_the_least_leaning(lm: HuggingFaceLM, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rows_independent(lm, 64)
+    leaning(where)(monkeypatch)
+    assert not rows_independent(lm, 64)
+
+
+@pytest.mark.parametrize("waiting", range(1, 10))
+def test_passes_have_two_lengths(lm: HuggingFaceLM, waiting: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+    plain = pool.Block.step
+
+    def counted(self: pool.Block, ids: Any, counts: Any, pushed: int) -> None:
+        lengths.append(ids.shape[1])
+        plain(self, ids, counts, pushed)
+
+    monkeypatch.setattr(pool.Block, "step", counted)
+    session = lm.open(lm.read(prompts()), [0])
+    session.push(lm.encode(" helped by tea and rest and a long walk in the garden")[:waiting])
+    session.scores()
+    assert lengths == [4] * (waiting // 4) + [1] * (waiting % 4)
 
 
 def test_models_without_a_pool_of_their_own_run_sessions_apart() -> None:

@@ -1,9 +1,10 @@
 """Sessions that go on together: the rows of many share blocks of one public shape, each at its own place.
 
 A block has a fixed number of slots for rows whose prompts have one length bucket, which follows from a row's length.
-A pass runs the same number of tokens n for every row of the pool: the most that every session with something to push
-has waiting, so it follows from released text alone. Free slots, and rows whose session waits, run along as dummies.
-Which slot a row gets depends on how many rows there are; that it does not change a bit is tried by the row test.
+A pass runs the same number of tokens for every row of the pool: CHUNK where every session with something to push has
+that many waiting, else one, so it follows from released text alone. Free slots, and rows whose session waits, run along
+as dummies. Which slot a row gets depends on how many rows there are; that it does not change a bit is tried by the row
+test.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ STEP_ROWS = 64
 STEP_BUCKET = 64
 ROOM = 48
 """Columns for what is pushed that are allocated at a time."""
-CHUNK = 8
-"""Tokens of a pass at most."""
+CHUNK = 4
+"""Tokens of a pass in which every session that waits has as many: two lengths of passes are all that there are."""
 TRIM = 16
 """Attention looks at columns up to a multiple of this behind the last one in use."""
 HEAD_ROWS = 32
@@ -158,7 +159,7 @@ class HuggingFacePool(Pool):
         waiting = [session for session in self.sessions if session.pending]
         if not waiting:
             return
-        n = min(CHUNK, *(len(session.pending) for session in waiting))
+        n = CHUNK if min(len(session.pending) for session in waiting) >= CHUNK else 1
         pushed = max(session.pushed for session in self.sessions) + n
         torch, device = self.lm.torch, self.lm.device
         ids: dict[int, Any] = {}
