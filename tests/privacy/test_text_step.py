@@ -59,6 +59,7 @@ PLANS = {
     "a form without completion": text_plan(form=TOKENS, completion=False),
     "a form of any words": text_plan(form=TOKENS, lists="free"),
     "a list of released words": text_plan(form=LIST, lift=0.3),
+    "calibrated": text_plan(form=LIST, calibration=0.7),
     "a list of any words": text_plan(form=LIST, lists="free", lift=0.3),
     "released words lifted": text_plan(lift=0.5),
     "nobody abstains": text_plan(form=TOKENS, abstain=False),
@@ -201,6 +202,20 @@ def test_it_catches_candidates_taken_from_private_rows(tmp_path: Path, monkeypat
             return super().values(key, private, public, spelling, progress)
 
     caught(PLANS["free text"], tmp_path, "candidates or prior", kind=Mixed)
+
+
+def test_it_catches_calibration_by_the_rows_themselves(tmp_path: Path) -> None:
+    """What "calibrate before use" does with the scores of the batch at hand."""
+
+    class Own(Synthesis):
+        def _lean(self, public, *others):  # type: ignore[no-untyped-def]
+            return super()._lean(self.private, *others)
+
+        def values(self, key, private, public, spelling, progress=lambda n: None):  # type: ignore[no-untyped-def]
+            self.private = private
+            return super().values(key, private, public, spelling, progress)
+
+    caught(PLANS["calibrated"], tmp_path, "candidates or prior", kind=Own)
 
 
 def test_it_catches_a_draw_more_than_is_charged(tmp_path: Path) -> None:

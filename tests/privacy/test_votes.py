@@ -180,6 +180,16 @@ def test_among_released_words_candidates_alone_give_the_votes_of_the_whole_table
     assert np.array_equal(closed(asked), one_sided(whole[:, [*tokens]], LEVELS))
 
 
+def test_calibration_shifts_every_row_alike_and_votes_stay_in_range() -> None:
+    scores = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, -np.inf], [np.nan, 0.0, 0.0]], np.float32)
+    plain = Ballot(LEVELS, (5, 6, 7), closed=True)
+    leaning = Ballot(LEVELS, (5, 6, 7), closed=True, lean=(0, -1500, 700))
+    assert np.array_equal(leaning(scores), plain(scores - np.array([0, -1.5, 0.7], np.float32)))
+    assert leaning(scores).max(axis=1).tolist() == [LEVELS, LEVELS, 0]
+    assert np.array_equal(leaning(scores[:1]), leaning(scores)[:1])
+    in_range(lambda rows: leaning(rows), scores)
+
+
 # -- what would go wrong, seen by the same checks --------------------------------------------------------------------
 def test_float_sums_do_know_it_and_are_refused_by_the_noise() -> None:
     shares = np.random.default_rng(2).random((500, 40)).astype(np.float32)

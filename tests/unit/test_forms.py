@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stillroom.distil.forms import FORMS, form_of, propose
-from stillroom.distil.prompts import document_prompt, form_words, hint_of, next_label, public_prompt
+from stillroom.distil.prompts import document_prompt, form_words, hint_of, next_label, public_prompts
 from stillroom.errors import BadOption, FileFormat, StillroomError, UnknownName
 from stillroom.lm.base import LanguageModel, Prompt
 from stillroom.release.schema import Form, Slot
@@ -143,9 +143,17 @@ def test_the_prompt_of_a_form_asks_for_its_lines_and_has_spoken_the_first_label(
 
 def test_the_public_prompt_differs_from_a_documents_by_its_body_alone() -> None:
     record = plan()
-    one, other = document_prompt(record, "the note"), public_prompt(record, ["zonkitis", "blergon"])
+    one, (other,) = document_prompt(record, "the note"), public_prompts(record, ["zonkitis", "blergon"])
     assert other.body == "zonkitis, blergon"
     assert (one.before, one.after, one.reply) == (other.before, other.after, other.reply)
+
+
+@pytest.mark.parametrize(
+    ("n", "orders"), [(0, [""] * 4), (1, ["a"] * 4), (3, ["a, b, c", "b, c, a", "c, b, a", "a, c, b"])]
+)
+def test_calibration_asks_the_public_words_in_four_orders(n: int, orders: list[str]) -> None:
+    record = plan({"form": FORM, "draws": FORM.draws, "calibration": 0.5})
+    assert [prompt.body for prompt in public_prompts(record, "abc"[:n])] == orders
 
 
 def test_a_free_text_is_asked_for_with_the_task() -> None:

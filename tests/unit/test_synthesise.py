@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stillroom.distil.prompts import document_prompt, public_prompt
+from stillroom.distil.prompts import document_prompt, public_prompts
 from stillroom.distil.synthesise import Stops, Synthesis
 from stillroom.distil.vocabulary import Spelling
 from stillroom.lexicon import word_list
@@ -96,7 +96,7 @@ class Text:
         self.spelling = Spelling(self.lm, words, word_list())
         self.synthesis = Synthesis(self.lm, record, self.noise, self.book)
         private = self.lm.open(self.lm.read([document_prompt(record, note) for note in notes]))
-        row = self.lm.open(self.lm.read([public_prompt(record, words)]), public=True)
+        row = self.lm.open(self.lm.read(public_prompts(record, words)), public=True)
         self.progress: list[int] = []
         self.values = self.synthesis.values(
             "text/zonkitis/0", Heard("private", private, self.log), Heard("public", row, self.log) if public else None,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stillroom.distil.vocabulary import Prefix, Spelling, TokenKinds, log_prior, prior_on_grid, topmost
+from stillroom.distil.vocabulary import Prefix, Spelling, TokenKinds, lean_of, log_prior, prior_on_grid, topmost
 from stillroom.lexicon import WordList, protected
 from stillroom.testing.toylm import LABELS, ToyLM
 from tests.privacy.mechanics import FORM
@@ -190,3 +190,14 @@ def test_a_lift_is_shared_by_released_words_and_the_prior_still_adds_up_to_one()
     p = (plain - 0.1 / 4) / 0.9
     assert lifted.tolist() == pytest.approx((0.6 * p + 0.1 / 4 + np.array([0, 0, 0.15, 0.15])).tolist())
     assert np.exp(log_prior(scores, 0.1, 0.3, [False] * 4)).tolist() == pytest.approx(plain.tolist())  # nobody to lift
+
+
+def test_calibration_takes_a_share_of_the_mean_over_public_rows() -> None:
+    scores = np.array([[2.0, 0.0, -4.0], [0.0, 2.0, -4.0]], np.float32)
+    assert lean_of(scores, 0.5) == [0, 0, -2500]
+    assert lean_of(scores + 7, 1.0) == [0, 0, -5000]
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_public_rows_that_cannot_be_read_calibrate_nothing(broken: float) -> None:
+    assert lean_of(np.array([[1.0, broken], [0.0, 0.0]], np.float32), 0.5) == [0, 0]

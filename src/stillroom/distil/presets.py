@@ -43,6 +43,7 @@ class Preset:
     floor: float | None = 0.1
     lift: float | None = 0.3
     lists: Literal["free", "released"] = "released"
+    calibration: float | None = 0.5
     abstain: bool = True
     completion: bool = True
     form: bool = True
@@ -61,15 +62,15 @@ class Preset:
     chunk_words: int = 400
 
 
-DEFAULT = Preset(name="default-2", method="stillroom", keywords=10, released=200, topics=1)
+DEFAULT = Preset(name="default-3", method="stillroom", keywords=10, released=200, topics=1)
 
 
 def _paper(name: str, released: int, keep: int, question: Literal["medical", "movielens", "searchqa"]) -> Preset:
     return Preset(
         name=name, method="paper", keywords=10, released=released, topics=5, extractor="lm", unlisted=False,
         merge=False, order="rarest", highest_zipf=None, sizes=False, cokeywords=None, candidates="all", floor=None,
-        completion=False, lift=None, lists="free", abstain=False, least_count=0.0, form=False, draws=70,
-        votes="centred", conversion="paper", cut=True, keep=keep, histogram_rho=0.1, selffilter=question,
+        completion=False, lift=None, lists="free", calibration=None, abstain=False, least_count=0.0, form=False,
+        draws=70, votes="centred", conversion="paper", cut=True, keep=keep, histogram_rho=0.1, selffilter=question,
         document_tokens=256,
     )  # fmt: skip
 

@@ -51,9 +51,16 @@ def form_words(form: Form) -> frozenset[str]:
     return frozenset(words_of(said))
 
 
-def public_prompt(plan: PlanRecord, words: Sequence[str]) -> Prompt:
-    """Return the prompt of the public row: the topic's released words in place of the document."""
-    return replace(document_prompt(plan, ", ".join(words)), public=True)
+def public_prompts(plan: PlanRecord, words: Sequence[str]) -> list[Prompt]:
+    """Return the prompts of the public rows: the topic's released words in place of the document.
+
+    The first gives candidates and priors. Calibration wants to know what the model prefers by the words alone, not by
+    their places, and takes the mean over four orders: this one, its halves exchanged, and both read backwards.
+    """
+    half = len(words) // 2
+    exchanged = [*words[half:], *words[:half]]
+    orders = [words] if plan.text.calibration is None else [words, exchanged, words[::-1], exchanged[::-1]]
+    return [replace(document_prompt(plan, ", ".join(order)), public=True) for order in orders]
 
 
 def next_label(form: Form, slot: int) -> str:

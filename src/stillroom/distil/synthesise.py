@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stillroom.distil.prompts import next_label
-from stillroom.distil.vocabulary import Candidates, Prefix, Spelling, TokenKinds, prior_on_grid, topmost
+from stillroom.distil.vocabulary import Candidates, Prefix, Spelling, TokenKinds, lean_of, prior_on_grid, topmost
 from stillroom.distil.votes import Ballot, Barred, end_of, masked
 from stillroom.lm.base import LanguageModel, Scores, Session
 from stillroom.privacy.noise import Noise
@@ -158,7 +158,7 @@ class Synthesis:
         stop = self.stops.token if prefix.said else None
         if self._closed(prefix, slot, spelling):
             # Among released words a row chooses one of them; elsewhere it may want what is not offered.
-            return Ballot(text.levels, offered.tokens, stops=self.stops.all, stop=stop, closed=True)
+            return Ballot(text.levels, offered.tokens, lean=offered.lean, stops=self.stops.all, stop=stop, closed=True)
         barred = self._barred(prefix, spelling)
         return Ballot(text.levels, offered.tokens, None, self.stops.all, stop, barred, abstain=text.abstain)
 
@@ -180,6 +180,7 @@ class Synthesis:
 
         def make() -> dict[str, list[int]]:
             tokens = self._narrow(prefix, slot, spelling)
+            lean = self._lean(public, tokens, prefix, slot, spelling)
             begins = spelling.first_tokens()
             if tokens is None:
                 row = self._table(public, prefix, spelling)[0]
@@ -187,15 +188,26 @@ class Synthesis:
                 scores = row[list(tokens)]
             elif not prefix.said and self._closed(prefix, slot, spelling):
                 # Which released word begins a value is for the documents to say; the public row would copy its first.
-                return {"tokens": [*tokens], "prior": [0] * len(tokens)}
+                return {"tokens": [*tokens], "prior": [0] * len(tokens), "lean": lean}
             else:
                 scores = self._columns(public, tokens, prefix)[0]
             lifted = [token in begins for token in tokens]
             prior = prior_on_grid(scores, text.floor, text.clip, text.levels, text.lift or 0.0, lifted)
-            return {"tokens": [*tokens], "prior": [int(p) for p in prior]}
+            return {"tokens": [*tokens], "prior": [int(p) for p in prior], "lean": lean}
 
         kept = self.journal.draw(f"{key}/offered", make)
-        return Candidates(tuple(kept["tokens"]), tuple(kept["prior"]))
+        return Candidates(tuple(kept["tokens"]), tuple(kept["prior"]), tuple(kept["lean"]))
+
+    def _lean(
+        self, public: Session, tokens: Sequence[int] | None, prefix: Prefix, slot: Slot, spelling: Spelling
+    ) -> list[int]:
+        """Return what is taken from every row's scores where a value or an item begins, among released words alone."""
+        begins = not prefix.said or (slot.list and prefix.said[-1] == self.comma)
+        if self.plan.text.calibration is None or tokens is None or not begins:
+            return []
+        if not self._closed(prefix, slot, spelling) or self.stops.token in tokens:
+            return []
+        return lean_of(public.scores(tokens), self.plan.text.calibration)
 
     def _narrow(self, prefix: Prefix, slot: Slot, spelling: Spelling) -> tuple[int, ...] | None:
         """Return the tokens offered next where they follow from released words and the released prefix alone."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from stillroom.distil.prompts import document_prompt, public_prompt
+from stillroom.distil.prompts import document_prompt, public_prompts
 from stillroom.distil.synthesise import Going, Synthesis
 from stillroom.distil.tools import Tools, Units
 from stillroom.distil.topics import Sized
@@ -95,13 +95,18 @@ class Writing:
         self.readings = tools.lm.read(prompts, plan.text.document_tokens)
         self.private: Pool = tools.lm.pool(self.readings)
         self.public: Pool | None = None
-        self.public_row: dict[str, int] = {}
+        self.public_rows: dict[str, range] = {}
         if plan.text.candidates == "public":
             spelling = {place.topic.group.name: place.spelling for place in places}
-            self.public_row = {name: i for i, name in enumerate(spelling)}
-            prompts = [public_prompt(plan, each.words) for each in spelling.values()]
+            prompts = []
+            for name, each in spelling.items():
+                said = public_prompts(plan, each.words)
+                self.public_rows[name] = range(len(prompts), len(prompts) + len(said))
+                prompts += said
             told = tools.lm.read(prompts, 4 * plan.text.document_tokens)
-            self.public = tools.lm.pool(told, public=True, size=AT_ONCE)
+            self.public = tools.lm.pool(
+                told, public=True, size=AT_ONCE * max(map(len, self.public_rows.values()), default=1)
+            )
 
     def run(self) -> None:
         """Draw them all."""
@@ -130,7 +135,7 @@ class Writing:
         private = self.private.open([self.number[row] for row in place.rows])
         self.uses.subtract(place.rows)
         self.readings.forget([self.number[row] for row in place.rows if self.uses[row] == 0])
-        public = self.public.open([self.public_row[place.topic.group.name]]) if self.public is not None else None
+        public = self.public.open(self.public_rows[place.topic.group.name]) if self.public is not None else None
         going = self.synthesis.going(place.key, private, public, place.spelling, self.tools.progress.advance)
         return Lane(place, going, (private,) if public is None else (private, public))
 

@@ -25,10 +25,16 @@ SHORTEST = 2
 
 @dataclass(frozen=True)
 class Candidates:
-    """Token ids that may be drawn, in a public order, and the prior of each in votes."""
+    """Token ids that may be drawn, in a public order.
+
+    Attributes:
+        prior: of each, in votes.
+        lean: of each, in thousandths of a nat: what calibration takes from every row's score of it; () for nothing.
+    """
 
     tokens: tuple[int, ...]
     prior: tuple[int, ...]
+    lean: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -244,3 +250,17 @@ def prior_on_grid(
     if floor is None:
         return np.zeros(len(scores), np.int64)
     return prior_votes(log_prior(scores, floor, lift, lifted), clip, levels)
+
+
+def lean_of(scores: Scores, share: float) -> list[int]:
+    """Return what calibration takes from scores: share · the mean over public rows, in thousandths of a nat, best 0.
+
+    Contextual calibration (arXiv 2102.09690), with the released words themselves as the context without content.
+
+    Args:
+        scores: of the public rows on the candidates, of shape (rows, candidates). Where any cannot be read: no lean.
+    """
+    if not np.isfinite(scores).all():
+        return [0] * scores.shape[1]
+    mean = scores.astype(np.float64).mean(axis=0)
+    return [int(n) for n in np.rint(1000 * share * (mean - mean.max()))]

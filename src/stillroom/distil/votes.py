@@ -32,6 +32,7 @@ class Ballot:
         stops, stop, barred: see `masked`; only looked at where there are candidates.
         abstain: a row whose best token is not among the candidates abstains.
         closed: nothing but the candidates counts, so that other scores are not needed, and none of them is barred.
+        lean: of each candidate, in thousandths of a nat: taken from every row's score of it; only where closed.
     """
 
     levels: int
@@ -42,6 +43,7 @@ class Ballot:
     barred: Barred | None = None
     abstain: bool = False
     closed: bool = False
+    lean: tuple[int, ...] = ()
 
     @property
     def columns(self) -> tuple[int, ...] | None:
@@ -56,7 +58,7 @@ class Ballot:
             shown = scores[:, : len(self.tokens)].copy()
             if self.stop in self.tokens:
                 shown[:, self.tokens.index(self.stop)] = end_of(scores[:, len(self.tokens) :])
-            return one_sided(shown, self.levels)
+            return one_sided(shown - np.array(self.lean, np.float32) / 1000 if self.lean else shown, self.levels)
         table = masked(scores, self.stops, self.stop, self.barred)
         top = table.max(axis=1, keepdims=True, initial=-np.inf) if self.abstain else None
         return one_sided(table[:, [*self.tokens]], self.levels, top)

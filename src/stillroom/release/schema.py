@@ -102,6 +102,9 @@ class TextPlan(Record):
         default="released",
         description="released: lists and names hold, and other values begin with, words released with the topic only",
     )
+    calibration: float | None = Field(
+        default=None, gt=0, le=1, description="share of the public rows' scores taken from those of released words"
+    )
     abstain: bool = Field(default=True, description="a row whose best token is not offered abstains")
     completion: bool = Field(default=False, description="an unambiguous released word is completed free")
     form: Form | None = None
