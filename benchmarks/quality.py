@@ -141,6 +141,7 @@ PARTS = (
     "completion",
     "floor",
     "prior",
+    "calibration",
     "cokeywords",
     "candidates",
     "form",
