@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from guard_detect import HALF, evasions, measure
+from guard_detect import HALF, evasions, measure, stock
 
 from stillroom.documents import Document
 from stillroom.embed.base import Embedder
@@ -93,7 +93,7 @@ def speed(given: argparse.Namespace) -> dict[str, Any]:
     count = sum(len(sentences(text)) for text in texts)
     notes = [Document.of(text, id=f"n{i}", unit=f"u{i // 3}") for i, text in enumerate(texts)]
     policy, embedder = load_policy("clinic"), load_embedder("minilm")
-    finder, alone = build(policy), Alone(PresidioDetector())
+    finder, alone = build(policy), Alone(stock())
     finder.find_all(texts[:5])
     alone.find(texts[0])
     found: dict[str, Any] = {"sentences": count}
@@ -146,8 +146,7 @@ def cover(given: argparse.Namespace) -> dict[str, Any]:
     """Return recall by type, sentences with an uncovered character and harmless characters changed, by mode."""
     rows = rows_of(given.data)
     policy, embedder = load_policy("clinic"), load_embedder("minilm")
-    presidio = PresidioDetector()
-    alone, union = Alone(presidio), build(policy, presidio)
+    alone, union = Alone(stock()), build(policy)
     paper = PaperGuard(lambda text: alone.find(normalise(text)), embedder)
     found = union.find_all([row["text"] for row in rows])
     by_mode = {
@@ -227,9 +226,8 @@ Reading = Callable[[str], Sequence[str]]
 @contextmanager
 def readings(notes: Sequence[Document], embedder: Embedder) -> Iterator[dict[str, Reading]]:
     """Give every mode's way from a query to a context, over the same notes, with the same embedder."""
-    presidio = PresidioDetector()
     policy = load_policy("clinic")
-    alone = Alone(presidio)
+    alone = Alone(stock())
     texts = [note.text for note in notes]
     raw = HybridIndex(texts, embedder)
     # Its candidates are the same in every call: without a memory this would take hours.
@@ -239,7 +237,7 @@ def readings(notes: Sequence[Document], embedder: Embedder) -> Iterator[dict[str
     def found(query: str) -> list[int]:
         return [hit.row for hit in raw.search(query, TOP)]
 
-    with strict("clinic", embedder, build(policy, presidio)) as guard:
+    with strict("clinic", embedder, build(policy)) as guard:
         kept: Sequence[Kept] = list(guard.ingest(notes))  # in the order of the notes, as each is one passage
         yield {
             RAW: lambda query: [texts[row] for row in found(query)],
