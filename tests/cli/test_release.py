@@ -170,6 +170,23 @@ def test_an_unexpected_failure_says_nothing_private_and_the_same_command_goes_on
     verify(desk.out)
 
 
+class Panic(BaseException):
+    """What a library in Rust raises: no Exception."""
+
+
+class Panicking(ToyLM):
+    def row_scores(self, prompt: Prompt, document: ToyDocument, said: Sequence[int]) -> Scores:
+        raise Panic(f"byte index 3 is not a char boundary of {prompt.body}")
+
+
+def test_a_panic_says_nothing_private_either(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.lm = Panicking()
+    assert desk.run() == 1
+    told = capsys.readouterr()
+    assert "an unexpected Panic ended the command" in told.err
+    assert SECRET not in told.err + told.out and "Zonkitis" not in told.err + told.out
+
+
 def test_giving_up_keeps_the_budget_spent(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     desk.lm = Failing()
     assert desk.run() == 1

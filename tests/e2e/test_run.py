@@ -166,9 +166,12 @@ WRONG: dict[str, tuple[Wrong, type[StillroomError], int]] = {
         lambda d: {"documents": lambda: read(notes(d.folder, LINE), text="note")}, FieldMissing, 2,
     ),
     "a field that a later line lacks": (
-        lambda d: {"documents": notes(d.folder, LINE, '{"id": "2", "words": "pain"}')}, FieldMissing, 2,
+        lambda d: {"documents": notes(d.folder, LINE, '{"id": "2", "words": "pain"}'), "plan": plan(unit="document")},
+        FieldMissing, 2,
     ),
-    "a broken line": (lambda d: {"documents": notes(d.folder, LINE, "{")}, BadLine, 2),
+    "a broken line": (
+        lambda d: {"documents": notes(d.folder, LINE, "{"), "plan": plan(unit="document")}, BadLine, 2,
+    ),
     "a unit that is not there": (
         lambda d: {"documents": notes(d.folder, '{"id": "1", "text": "x"}'), "plan": plan(unit="patient")},
         UnitMissing, 2,
@@ -356,7 +359,7 @@ class _Seen:
 def test_broken_bytes_in_a_file_stop_nothing(desk: Desk) -> None:
     path = notes(desk.folder)
     path.write_bytes(path.read_bytes() + b'{"id": "z", "text": "caf\xe9 \xff\xfe \xf0\x9f Zonkitis", "patient": "z"}\n')
-    desk.release(path, noise=Rough())
+    desk.release(path, plan=plan(unit="patient"), noise=Rough())
     desk.spent_once()
 
 

@@ -40,7 +40,7 @@ PRESET = replace(
 
 def plan(**changes: Any) -> Plan:
     """Return a plan of all default steps with so large an ε that eight units are heard."""
-    values: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "preset": PRESET, "form": LISTS}
+    values: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "preset": PRESET, "form": LISTS, "unit": "unit"}
     return make(**{**values, **changes})
 
 

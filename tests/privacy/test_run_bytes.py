@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from stillroom.cli.progress import Lines
-from stillroom.distil import run
+from stillroom.distil import certificates, run
 from stillroom.documents import Collection, Documents
 from stillroom.privacy.noise import Noise
 from stillroom.release.verify import verify
@@ -135,12 +135,12 @@ def test_it_sees_a_count_in_a_log_and_in_progress(
 def test_it_sees_a_hash_of_the_collection_in_the_certificate(
     place: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = run._software
+    right = certificates.software
 
     def hashed() -> dict[str, str]:
-        return {**right(), "corpus": run._sha256("".join(document.text for document in source))}
+        return {**right(), "corpus": certificates._sha256("".join(document.text for document in source))}
 
-    monkeypatch.setattr(run, "_software", hashed)
+    monkeypatch.setattr(certificates, "software", hashed)
     source = collection()
     first = left(source, place, NoNoise(), caplog)
     source = Documents([*collection()][1:])

@@ -1,6 +1,8 @@
 """Collections from files: what is read, and what is refused in which words."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -159,6 +161,25 @@ def test_a_pdf_is_the_text_of_its_pages_and_a_broken_one_is_empty(tmp_path: Path
     written(tmp_path / "a.pdf", pdf(page % b"First", page % b"Second"))
     written(tmp_path / "b.pdf", b"%PDF-1.4 nonsense")
     assert [d.text for d in read(tmp_path)] == ["First\n\nSecond", ""]
+
+
+def test_a_broken_pdf_is_read_in_silence(tmp_path: Path) -> None:
+    pytest.importorskip("pypdf")
+    written(tmp_path / "a.pdf", pdf(b"BT /F1 12 Tf 078-05-1120 0 Td (hi) Tj ET"))
+    written(tmp_path / "b.pdf", b"Anna was seen for HIV")
+    shown = subprocess.run(
+        [sys.executable, "-c", f"from stillroom.readers import read; list(read({str(tmp_path)!r}))"],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+    )  # fmt: skip
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
+
+
+def test_a_time_that_python_has_none_for_is_empty(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for column in (pa.array([1, 1700000000000000001], pa.timestamp("ns")), pa.array([1, 10**7], pa.date32())):
+        pq.write_table(pa.table({"id": ["a", "b"], "text": ["x", "y"], "born": column}), tmp_path / "a.parquet")
+        found = list(read(tmp_path / "a.parquet"))
+        assert [d.text for d in found] == ["x", "y"] and "born" not in found[1].metadata
 
 
 def test_a_pdf_page_that_cannot_be_read_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stillroom.distil.selffilter import QUESTIONS, useful
-from stillroom.distil.values import fields_of, free_text, text_of
+from stillroom.distil.values import fields_of, free_text
 from stillroom.distil.vocabulary import Spelling
 from stillroom.lexicon import WordList
 from stillroom.lm.base import Prompt, Scores
@@ -37,12 +37,12 @@ def test_a_value_that_is_one_word_stays_even_if_cut_off() -> None:
 
 def test_an_empty_slot_has_no_line() -> None:
     found = fields(" Zonkitis", "")
-    assert text_of(FORM, found) == "Diagnosis: Zonkitis"
-    assert text_of(FORM, fields("", "")) == ""
+    assert FORM.filled(found) == "Diagnosis: Zonkitis"
+    assert FORM.filled(fields("", "")) == ""
 
 
 def test_a_form_is_read_as_lines_in_its_order() -> None:
-    assert text_of(FORM, fields(" Zonkitis", " Tea")) == "Diagnosis: Zonkitis\nTreatment: Tea"
+    assert FORM.filled(fields(" Zonkitis", " Tea")) == "Diagnosis: Zonkitis\nTreatment: Tea"
 
 
 def test_marks_at_the_ends_of_a_value_are_left_out() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from stillroom.errors import CertificateMismatch, FileMissing, StillroomError
+from stillroom.lexicon import word_list
 from stillroom.release.folder import canonical, certify, seal, write
 from stillroom.release.schema import (
     CERTIFICATE,
@@ -26,7 +27,7 @@ from stillroom.release.schema import (
     Word,
 )
 from stillroom.release.verify import verify
-from tests.releases import made, plan, statistics, texts
+from tests.releases import certificate, made, plan, statistics, texts
 
 
 @pytest.fixture
@@ -207,14 +208,14 @@ FREE = {
         plan.topics.merge plan.topics.highest_zipf plan.topics.smallest plan.topics.part plan.topics.most
         plan.cut.keep plan.cut.steps plan.cokeywords.published
         plan.text.candidates plan.text.top_k plan.text.floor plan.text.completion plan.text.document_tokens
-        plan.text.votes plan.text.form plan.text.form.name plan.text.form.about plan.text.form.slots
+        plan.text.votes plan.text.form plan.text.form.name plan.text.form.about plan.text.calibration
         plan.text.form.slots.hint plan.text.form.slots.list plan.text.form.slots.names plan.text.abstain plan.text.prose
     """,
     TOPICS: """
         words words.word words.count words.listed left_out left_out.word left_out.reason
         topics topics.words topics.size topics.together topics.together.count
     """,
-    TEXTS: "text fields.Diagnosis fields.Treatment fields.Symptoms",
+    TEXTS: "",
 }
 """What a forger who recomputes the hashes can change within bounds: words, noise, and parameters from which no cost
 follows (bounds stay bounds: more released words than planned are refused). A ledger tells the run and its head."""
@@ -323,6 +324,17 @@ STATISTICS_AND_TEXTS = {
         "topics": (*statistics().topics, Topic(name="drops", words=("drops",), size=50, parts=1))
     },
     "a dropped text without a filter": {"dropped": 1},
+    "a co-keyword within the noise": {
+        "topics": (
+            statistics()
+            .topics[0]
+            .model_copy(update={"together": (statistics().topics[0].together[0].model_copy(update={"count": -9.0}),)}),
+            *statistics().topics[1:],
+        )
+    },
+    "a size that is in other parts": {
+        "topics": (statistics().topics[0].model_copy(update={"size": 9e9}), *statistics().topics[1:])
+    },
     "a part too few": {"topics": (statistics().topics[0].model_copy(update={"parts": 1}), *statistics().topics[1:])},
 }
 
@@ -360,6 +372,35 @@ def test_a_text_out_of_place_or_form_is_refused(tmp_path: Path, change: dict[str
         verify(made(tmp_path / "a", texts=[first.model_copy(update=change), *rest]).path)
 
 
+def test_a_text_says_what_its_fields_say(tmp_path: Path) -> None:
+    first, *rest = texts()
+    changes = {"text": {"text": "Diagnosis: Another"}, "fields": {"fields": {**first.fields, "Treatment": "Another"}}}
+    for name, change in changes.items():
+        with pytest.raises(CertificateMismatch, match="does not say what its fields say"):
+            verify(made(tmp_path / name, texts=[first.model_copy(update=change), *rest]).path)
+
+
+def test_a_word_is_listed_where_the_public_list_has_it(tmp_path: Path) -> None:
+    known = word_list()
+    record = plan(keywords=plan().keywords.model_copy(update={"word_list": known.name}))
+    sealed = certificate(record, public_inputs={"word list": known.sha256})
+    words = tuple(word.model_copy(update={"listed": word.word in known, "count": 90.0}) for word in statistics().words)
+    by_name = {word.word: word for word in words}
+    topics = tuple(
+        topic.model_copy(update={"together": tuple(by_name[w.word] for w in topic.together)})
+        for topic in statistics().topics
+    )
+    right = statistics().model_copy(update={"words": words, "topics": topics})
+    verify(write(tmp_path / "a", certificate_without_files=sealed, statistics=right, texts=texts()).path)
+    wrong = right.model_copy(
+        update={"words": tuple(w.model_copy(update={"listed": True}) for w in words),
+                "topics": tuple(t.model_copy(update={"together": tuple(w.model_copy(update={"listed": True})
+                                                                       for w in t.together)}) for t in topics)}
+    )  # fmt: skip
+    with pytest.raises(CertificateMismatch, match="listed or unlisted"):
+        verify(write(tmp_path / "b", certificate_without_files=sealed, statistics=wrong, texts=texts()).path)
+
+
 def test_free_text_without_a_form_and_without_sizes_is_in_order(tmp_path: Path) -> None:
     text = TextPlan(draws=40, clip=0.1, votes="centred", candidates="all")
     record = plan(
@@ -379,6 +420,7 @@ class Line:
     hash: str
     kind: str = "reserve"
     purpose: str = ""
+    unit: str = "patient_id"
 
 
 @dataclass(frozen=True)
@@ -415,6 +457,7 @@ def test_the_ledger_tells_a_run_that_it_never_paid(release: Path) -> None:
         (Book(Line("other", events, "cd" * 32)), "spent nothing"),
         (Book(Line("run-5f2c", events[1:], "cd" * 32)), "other events"),
         (Book(Line("run-5f2c", events, "ab" * 32)), "head at the reservation"),
+        (Book(Line("run-5f2c", events, "cd" * 32, unit="document")), "by another unit"),
         (Book(paid, certificate="ab" * 32), "another certificate, or has not completed it"),
         (Book(paid), "another certificate, or has not completed it"),
         (Book(paid, certificate=sealed, terms=Terms(population="other")), "another population"),

@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except StillroomError as wrong:
         _say(f"Error: {wrong}")
         code = wrong.exit_code
-    except Exception as wrong:
+    except BaseException as wrong:  # a panic of a library in Rust is no Exception
         if os.environ.get(TRACEBACK) == "1":
             traceback.print_exception(wrong)
         _say(

@@ -9,6 +9,7 @@ import numpy as np
 
 from stillroom.distil.topics import Member
 from stillroom.privacy.noise import Noise
+from stillroom.release.costs import least_count
 from stillroom.release.schema import CoKeywordPlan, Word
 
 
@@ -38,8 +39,3 @@ def together(
         for i in order
         if noisy[i] > least
     )
-
-
-def least_count(sigma: float, words: int) -> float:
-    """Return about what the largest of so many noises reaches: σ √(2 ln R)."""
-    return sigma * math.sqrt(2 * math.log(max(2, words)))

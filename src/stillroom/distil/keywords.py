@@ -157,6 +157,12 @@ def _phrases(text: str) -> Iterator[list[str]]:
     yield phrase
 
 
+KEYWORDS_BEFORE = (
+    "List the {count} most important keywords of this {about}: single words taken from it, "
+    "all different, separated by commas.\n\n"
+)
+
+
 class LMExtractor:
     """The paper's extractor: one call of a language model for each document, asking for K distinct single words.
 
@@ -191,10 +197,7 @@ class LMExtractor:
         self.longest = longest
         self.batch = batch
         self.without = frozenset(map(lemma, without))
-        self._before = (
-            f"List the {per_unit} most important keywords of this {about}: single words taken from it, "
-            f"all different, separated by commas.\n\n"
-        )
+        self._before = KEYWORDS_BEFORE.format(count=per_unit, about=about)
 
     def extract(self, unit: Unit) -> tuple[str, ...]:
         """Return at most K distinct words of the unit, in the model's order."""

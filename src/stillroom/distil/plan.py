@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from stillroom.distil.cokeywords import least_count
 from stillroom.distil.forms import form_of
 from stillroom.distil.presets import Preset, preset_of
 from stillroom.errors import BadOption, BudgetTooSmall, UnknownName
 from stillroom.lexicon import word_list
 from stillroom.privacy import zcdp
-from stillroom.release.costs import events_of
+from stillroom.release.costs import events_of, least_count
 from stillroom.release.schema import CoKeywordPlan, CutPlan, Form, KeywordPlan, PlanRecord, TextPlan, TopicPlan
 
 SURE = 99.0
@@ -118,6 +117,9 @@ def plan(
         raise BadOption("ε", epsilon, f"from {LEAST_EPSILON:g} to {MOST_EPSILON:g}, such as 10")
     if delta < LEAST_DELTA:
         raise BadOption("δ", delta, f"at least {LEAST_DELTA:g}, such as 1e-6")
+    for option, text in (("--task", task), ("--unit", unit)):
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise BadOption(option, "no Unicode", "text in UTF-8")
     chosen = preset_of(preset) if isinstance(preset, str) else preset
     for part in without:
         if part not in PARTS:

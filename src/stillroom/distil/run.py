@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from stillroom import readers
-from stillroom.distil import engines, forms, prompts, selffilter
+from stillroom.distil import certificates, engines, prompts
 from stillroom.distil.keywords import Extractor, FastExtractor, LMExtractor
 from stillroom.distil.plan import Plan
 from stillroom.distil.steps import distil
 from stillroom.distil.tools import Progress, Silent, Tools
-from stillroom.documents import Collection
+from stillroom.documents import Collection, Document
 from stillroom.embed.base import Embedder
 from stillroom.errors import BadOption, DiskFull, FileMissing, RowsNotIndependent
-from stillroom.lexicon import lemma, word_list
+from stillroom.lexicon import word_list
 from stillroom.lm.base import LanguageModel
 from stillroom.loading import EMBEDDER, LM, load_embedder, load_lm
 from stillroom.privacy.journal import Journal
@@ -114,13 +113,10 @@ def _release(
         ledger.afford(events)
     documents, plan = _opened(collection, plan)
     model, vectors = _models(plan, lm, embedder, progress, where)
-    # A plan that was changed by hand is checked again; the noise is part of what a run was begun with.
-    settings = {
-        "plan": plan.model_dump(mode="json"),
-        "lm": model.name,
-        "digest": model.digest,
-        "noise": "OpenDP" if _is_real(noise) else "a stand-in",
-    }
+    extractor = where.extractor(_extractor(plan, model))
+    settings = certificates.bound(plan, model, vectors, noise)
+    # What cannot be certified is not begun.
+    folder.check_certificate(certificates.certificate(plan, model, vectors, noise, run=""))
     fresh = _made(place)
     reserved = False
     try:
@@ -132,11 +128,11 @@ def _release(
         ):
             journal.bind(journal.fingerprint(spool.fingerprint_parts()))
             purpose = f"release {plan.preset}"
-            reservation = ledger.reserve(journal.run, events, purpose=purpose, units=spool.unit_ids())
+            reservation = ledger.reserve(journal.run, events, purpose=purpose, unit=plan.unit, units=spool.unit_ids())
             reserved = True
             tools = Tools(
                 lm=model,
-                extractor=where.extractor(_extractor(plan, model)),
+                extractor=extractor,
                 noise=noise or OpenDPNoise(),
                 journal=journal,
                 embedder=vectors,
@@ -145,13 +141,12 @@ def _release(
             )
             outcome = distil(spool, plan, tools)
             state = ledger.state()
-            certificate = folder.certify(
+            certificate = certificates.certificate(
                 plan,
+                model,
+                vectors,
+                noise,
                 run=journal.run,
-                assumptions=_assumptions(plan, model, noise),
-                models=_named(model, vectors),
-                public_inputs=public_inputs(plan),
-                software=_software(),
                 ledger={
                     "population": state.population,
                     "epsilon": repr(state.epsilon),
@@ -165,9 +160,9 @@ def _release(
             ledger.complete(journal.run, written.certificate.files[CERTIFICATE])
     except BaseException:
         if fresh and not reserved:
-            shutil.rmtree(place, ignore_errors=True)
+            _remove(place)
         raise
-    shutil.rmtree(place, ignore_errors=True)
+    _remove(place)
     return written
 
 
@@ -191,8 +186,8 @@ def rehearse(
     folder.check_free(out)
     documents, record = _opened(collection, record)
     model, vectors = _models(record, lm, embedder, tell, engines.Engine())
-    place = run_folder(out)
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Not in the run folder, where a release that was begun may lie.
+    place = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".rehearsal", dir=out.absolute().parent))
     try:
         with contextlib.closing(_spool(documents, place, record)) as spool:
             tools = Tools(
@@ -204,20 +199,12 @@ def rehearse(
                 progress=tell,
             )
             outcome = distil(spool, record, tools)
-        certificate = folder.certify(
-            record,
-            run=secrets.token_hex(16),
-            rehearsal=True,
-            assumptions=_assumptions(record, model, noise),
-            models=_named(model, vectors),
-            public_inputs=public_inputs(record),
-            software=_software(),
-        )
+        certificate = certificates.certificate(record, model, vectors, noise, run=secrets.token_hex(16), rehearsal=True)
         return folder.write(
             out, certificate_without_files=certificate, statistics=outcome.statistics, texts=outcome.texts
         )
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        _remove(place)
 
 
 def abandon(out: Path | str, ledger: Ledger) -> None:
@@ -227,7 +214,7 @@ def abandon(out: Path | str, ledger: Ledger) -> None:
         run = journal.run
     if ledger.status(run) is not None:
         ledger.abandon(run)
-    shutil.rmtree(place, ignore_errors=True)
+    _remove(place)
 
 
 class _Remembered:
@@ -255,12 +242,8 @@ def _already_written(out: Path, place: Path, ledger: Ledger) -> Release:
             folder.check_free(out)
         if ledger.status(journal.run) == "reserved":
             ledger.complete(journal.run, written.certificate.files[CERTIFICATE])
-    shutil.rmtree(place, ignore_errors=True)
+    _remove(place)
     return written
-
-
-def _is_real(noise: Noise | None) -> bool:
-    return noise is None or type(noise) is OpenDPNoise
 
 
 def _opened(collection: Collection | Path | str, plan: PlanRecord) -> tuple[Collection, PlanRecord]:
@@ -273,12 +256,25 @@ def _opened(collection: Collection | Path | str, plan: PlanRecord) -> tuple[Coll
         # Documents in memory carry their units; a folder's documents are each their own.
         if wanted is not None and isinstance(collection, readers.Folder):
             raise BadOption("the plan's unit", repr(wanted), "left out for a folder: each document is its own unit")
-        return collection, plan
+        return (_Own(collection) if wanted is None else collection), plan
     if fields.unit == "document":
         raise BadOption("the unit field", "'document'", "renamed: that word stands for each document by itself")
     if wanted not in (None, fields.unit):
         raise BadOption("the plan's unit", repr(wanted), f"the one that the collection was read by, {fields.unit!r}")
     return collection, plan.model_copy(update={"unit": fields.unit or "document"})
+
+
+class _Own:
+    """Documents each of which is its own unit: the certificate will say so."""
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+
+    def __iter__(self) -> Iterator[Document]:
+        for document in self._collection:
+            if readers.unit_id(document.unit) != readers.unit_id(document.id):
+                raise BadOption("the plan's unit", "'document'", "named: these documents belong to units of their own")
+            yield document
 
 
 def _made(place: Path) -> bool:
@@ -292,6 +288,13 @@ def _made(place: Path) -> bool:
             raise DiskFull(place) from None
         raise
     return True
+
+
+def _remove(place: Path) -> None:
+    """Remove a run folder, private texts first: where that is interrupted, the journal still leads back here."""
+    for name in (SPOOL, f"{SPOOL}.part"):
+        (place / name).unlink(missing_ok=True)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def _spool(documents: Collection, place: Path, plan: PlanRecord) -> Spool:
@@ -332,61 +335,4 @@ def _extractor(plan: PlanRecord, lm: LanguageModel) -> Extractor:
     return FastExtractor(word_list(plan.keywords.word_list), plan.keywords.per_unit, own)
 
 
-def _named(lm: LanguageModel, embedder: Embedder | None) -> dict[str, str]:
-    named = {"lm": f"{lm.name} {lm.digest}".strip()}
-    if embedder is not None:
-        named["embedder"] = f"{embedder.name} {embedder.digest}".strip()
-    return named
-
-
-def _assumptions(plan: PlanRecord, lm: LanguageModel, noise: Noise | None) -> tuple[str, ...]:
-    where = f" ({lm.placed})" if lm.placed else ""
-    found = [
-        f"A document's votes do not depend on the other documents in its batch: tested bit for bit before the run, "
-        f"with {lm.name}{where}.",
-        "OpenDP samples the noise it documents; the process and the machine that ran it were the operator's own.",
-        "Form, task, word list, prompts and all parameters were fixed without looking at the collection.",
-        "A unit id names one unit; whoever appears in another unit's documents is not protected there.",
-        "The language model was not trained on the collection.",
-        "The collection's other releases are all in the same ledger; those elsewhere add to this cost.",
-    ]
-    if not _is_real(noise):
-        found.insert(
-            0, f"{folder.VOID} the noise came from {type(noise).__name__}, a test's stand-in, so nothing is guaranteed."
-        )
-    if plan.keywords.extractor == "lm":
-        found.append("The language model extracts keywords from each document alone, in fixed shapes.")
-    return tuple(found)
-
-
-def public_inputs(plan: PlanRecord) -> dict[str, str]:
-    """Return the sha256 of all that was declared public: word list, lemmas, form, task, prompts, questions."""
-    known = word_list(plan.keywords.word_list)
-    shown = prompts.document_prompt(plan, "")
-    form = plan.text.form.model_dump_json() if plan.text.form else ""
-    parts = {
-        "word list": known.sha256,
-        "lemmas": _sha256("\n".join(lemma(word) for word in known.words)),
-        "form": _sha256(form),
-        "task": _sha256(plan.task),
-        "prompt": _sha256("\0".join((shown.before, shown.after, shown.reply))),
-        "form proposal": _sha256(forms.PROPOSAL),
-        "prose": _sha256(prompts.PROSE_BEFORE),
-        "self-filter": _sha256(json.dumps(selffilter.QUESTIONS, sort_keys=True)),
-    }
-    return dict(sorted(parts.items()))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _software() -> dict[str, str]:
-    found = {}
-    for package in ("stillroom", "opendp", "torch", "transformers"):
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
-
-
-__all__ = ["abandon", "public_inputs", "rehearse", "release", "run_folder"]
+__all__ = ["abandon", "rehearse", "release", "run_folder"]

@@ -14,7 +14,7 @@ from stillroom.distil.prompts import document_prompt, public_prompts
 from stillroom.distil.synthesise import Going, Synthesis
 from stillroom.distil.tools import Tools, Units
 from stillroom.distil.topics import Sized
-from stillroom.distil.values import fields_of, free_text, text_of
+from stillroom.distil.values import fields_of, free_text
 from stillroom.distil.vocabulary import Spelling
 from stillroom.lexicon import WordList, word_list
 from stillroom.lm.base import LanguageModel, Pool, Session
@@ -174,4 +174,4 @@ def _text(plan: PlanRecord, lm: LanguageModel, place: Place) -> Text:
     if form is None:
         return Text(id=text_id(name, number), topic=name, part=number, text=free_text(lm, place.values[0]))
     fields = fields_of(form, lm, place.spelling, place.values)
-    return Text(id=text_id(name, number), topic=name, part=number, text=text_of(form, fields), fields=fields)
+    return Text(id=text_id(name, number), topic=name, part=number, text=form.filled(fields), fields=fields)

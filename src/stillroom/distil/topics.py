@@ -19,6 +19,7 @@ import numpy as np
 from stillroom.documents import Unit
 from stillroom.lexicon import lemma, zipf
 from stillroom.privacy.noise import Noise
+from stillroom.release.costs import parts_of
 from stillroom.release.schema import LeftOut, TopicPlan, Word
 from stillroom.text import words as words_of
 
@@ -174,12 +175,8 @@ def keep(
         over = {group.name for group, _ in order[plan.most :]}
         left += [LeftOut(word=name, reason=f"not among the {plan.most} largest topics: merged upward") for name in over]
         kept = [pair for pair in kept if pair[0].name not in over]
-    sized = tuple(Sized(group, size, _parts(size, plan)) for group, size in kept)
+    sized = tuple(Sized(group, size, parts_of(size, plan)) for group, size in kept)
     return sized, tuple(sorted(left, key=lambda entry: entry.word))
-
-
-def _parts(size: float, plan: TopicPlan) -> int:
-    return 1 if plan.part is None else max(1, int(size // plan.part))
 
 
 def part_of(unit: str, topic: str, parts: int) -> int:

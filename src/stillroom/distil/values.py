@@ -21,11 +21,6 @@ def fields_of(form: Form, lm: LanguageModel, spelling: Spelling, values: Sequenc
     return fields
 
 
-def text_of(form: Form, fields: dict[str, str]) -> str:
-    """Return the filled form as text, a line a slot; empty slots are left out."""
-    return "\n".join(f"{slot.label}: {fields[slot.label]}" for slot in form.slots if fields.get(slot.label))
-
-
 def free_text(lm: LanguageModel, tokens: Sequence[int]) -> str:
     """Return a free text in normal form."""
     return normalise(lm.decode(tokens)).strip()

@@ -58,7 +58,9 @@ class Ballot:
             shown = scores[:, : len(self.tokens)].copy()
             if self.stop in self.tokens:
                 shown[:, self.tokens.index(self.stop)] = end_of(scores[:, len(self.tokens) :])
-            return one_sided(shown - np.array(self.lean, np.float32) / 1000 if self.lean else shown, self.levels)
+            if self.lean:
+                shown -= np.array(self.lean, np.float32) / 1000
+            return one_sided(shown, self.levels)
         table = masked(scores, self.stops, self.stop, self.barred)
         top = table.max(axis=1, keepdims=True, initial=-np.inf) if self.abstain else None
         return one_sided(table[:, [*self.tokens]], self.levels, top)

@@ -41,6 +41,7 @@ class Entry:
     time: str
     run: str
     purpose: str
+    unit: str
     events: tuple[Mapping[str, Any], ...]
     rho: float
     delta_ps: float
@@ -55,7 +56,8 @@ class Entry:
         if self.kind in STATUS:
             shown["run"] = self.run
         if self.kind == RESERVE:
-            shown |= {"events": [dict(event) for event in self.events], "rho": self.rho, "delta_ps": self.delta_ps}
+            shown |= {"unit": self.unit, "rho": self.rho, "delta_ps": self.delta_ps}
+            shown["events"] = [dict(event) for event in self.events]
         if self.kind == NOT_PRIVATE:
             shown["times"] = self.times
         return shown
@@ -183,6 +185,7 @@ def _entry(number: int, body: str, hash_: str) -> Entry:
         time=facts["time"],
         run=facts.get("run", ""),
         purpose=facts.get("purpose", ""),
+        unit=facts.get("unit", "document" if facts["kind"] == RESERVE else ""),
         events=tuple(facts.get("events", ())),
         rho=facts.get("rho", 0.0),
         delta_ps=facts.get("delta_ps", 0.0),

@@ -106,7 +106,9 @@ class Ledger:
         """Return if the events could be reserved now; raise LedgerEmpty with asked, left and total otherwise."""
         self._afford(self.history(), zcdp.total(events))
 
-    def reserve(self, run: str, events: Sequence[Event], *, purpose: str, units: Iterable[str] = ()) -> Reservation:
+    def reserve(
+        self, run: str, events: Sequence[Event], *, purpose: str, unit: str = "document", units: Iterable[str] = ()
+    ) -> Reservation:
         """Spend what the events cost, for good, and return the entry that says so; before private data is used.
 
         The same run with the same events gets the same reservation again (that is how a run goes on after a crash).
@@ -114,26 +116,37 @@ class Ledger:
         Args:
             run: random public id of the run.
             purpose: for the operator's history; not exported.
+            unit: what the events count by: "document", or the field that names the unit. Costs by different units do
+                not add up, so that a ledger has one.
             units: ids of all units of the collection, streamed into the unit registry of the installation before
                 anything is spent: a crash in between can only note too many.
 
         Raises:
             LedgerEmpty, UnitsShared: refused; nothing was spent.
-            LedgerMismatch: the run holds a reservation for other events. RunClosed: it was abandoned.
+            LedgerMismatch: earlier reservations count by another unit, or the run's are for other events.
+            RunClosed: it was abandoned.
         """
         listed = [to_json(event) for event in events]
         asked = zcdp.total(events)
         entries = self.history()
+        self._counts_by(entries, unit)
         if self._held(entries, run, listed) is None:
             self._afford(entries, asked)
         self._register(units)
         with self._database.transaction() as connection:
             entries = chain.read(connection, self.path)
+            self._counts_by(entries, unit)
             held = self._held(entries, run, listed)
             if held is None:
                 self._afford(entries, asked)
                 held = self._add(
-                    RESERVE, run=run, purpose=purpose, events=listed, rho=asked.rho, delta_ps=asked.delta_ps
+                    RESERVE,
+                    run=run,
+                    purpose=purpose,
+                    unit=unit,
+                    events=listed,
+                    rho=asked.rho,
+                    delta_ps=asked.delta_ps,
                 )
         return Reservation(held.number, held.hash)
 
@@ -280,6 +293,11 @@ class Ledger:
             total=state.epsilon,
             delta=state.delta,
         )
+
+    def _counts_by(self, entries: Sequence[Entry], unit: str) -> None:
+        other = next((entry.unit for entry in entries if entry.kind == RESERVE and entry.unit != unit), None)
+        if other is not None:
+            raise LedgerMismatch(self.path, "releases counted by the unit", repr(other), repr(unit))
 
     def _held(self, entries: Sequence[Entry], run: str, events: list[dict[str, Any]]) -> Entry | None:
         held = chain.reservation(entries, run)

@@ -61,9 +61,9 @@ class Folder:
 def _pdf_text(content: bytes) -> str:
     """Return the text of the pages, parted by empty lines; what cannot be read is empty."""
     pypdf = _pypdf()
-    log = logging.getLogger("pypdf")
-    before = log.disabled
-    log.disabled = True  # it quotes what it stumbles over
+    log = logging.getLogger("pypdf")  # and all below it
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)  # it quotes what it stumbles over
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -74,7 +74,7 @@ def _pdf_text(content: bytes) -> str:
                 return ""
             return "\n\n".join(filter(None, (_page_text(reader, i) for i in range(count))))
     finally:
-        log.disabled = before
+        log.setLevel(before)
 
 
 def _page_text(reader: Any, number: int) -> str:

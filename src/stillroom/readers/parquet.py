@@ -52,8 +52,20 @@ def _values(pa: Any, column: Any) -> list[object]:
         column = column.cast(pa.binary())
     elif pa.types.is_large_string(column.type):
         column = column.cast(pa.large_binary())
-    values: list[object] = column.to_pylist()
+    try:
+        values: list[object] = column.to_pylist()
+    except (ValueError, OverflowError):
+        # A time that Python has none for, in an exception that quotes it: those cells are empty.
+        values = [_value(cell) for cell in column]
     return values
+
+
+def _value(cell: Any) -> object:
+    try:
+        value: object = cell.as_py()
+    except (ValueError, OverflowError):
+        return None
+    return value
 
 
 def _pyarrow() -> tuple[Any, Any]:

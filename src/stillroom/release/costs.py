@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stillroom.errors import BadOption
 from stillroom.privacy.events import Event, Gaussian, NoisyMax, ThresholdedGaussian
-from stillroom.release.schema import PlanRecord
+from stillroom.release.schema import PlanRecord, TopicPlan
 
 
 def events_of(plan: PlanRecord) -> tuple[Event, ...]:
@@ -46,3 +46,13 @@ def _events(plan: PlanRecord) -> Iterator[Event]:
 def vote_scale(plan: PlanRecord) -> float:
     """Return the Gumbel scale in votes: one vote is worth 2c/levels, so τ is τ·levels/2c votes."""
     return plan.text.temperature * plan.text.levels / (2 * plan.text.clip)
+
+
+def least_count(sigma: float, words: int) -> float:
+    """Return about what the largest of so many noises reaches, σ √(2 ln R): a co-keyword's noisy count is above it."""
+    return sigma * math.sqrt(2 * math.log(max(2, words)))
+
+
+def parts_of(size: float, plan: TopicPlan) -> int:
+    """Return into how many parts, of one text each, a topic of this noisy size is split."""
+    return 1 if plan.part is None else max(1, int(size // plan.part))

@@ -23,12 +23,15 @@ from pydantic import ValidationError
 from stillroom.errors import BadOption, CertificateMismatch, DiskFull, FileFormat, FileMissing, OutputExists
 from stillroom.guarantee import Guarantee
 from stillroom.privacy.events import RELATION, to_json
-from stillroom.privacy.zcdp import epsilon_of, total
+from stillroom.privacy.zcdp import Cost, epsilon_of, rho_of_paper, total
 from stillroom.release.costs import events_of
 from stillroom.release.schema import CERTIFICATE, TEXTS, TOPICS, Certificate, PlanRecord, Record, Statistics, Text
 
 FILES = (CERTIFICATE, TEXTS, TOPICS)
 """All files of a release; anything else in the folder is not part of it."""
+
+TOLERANCE = 1e-9
+"""Relative: logarithms and error functions differ in their last digits from one machine to another."""
 
 _EPOCH = 315532800  # 1980-01-01: file times tell nothing about the run (PRIVACY rule 9)
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -86,6 +89,24 @@ def certify(
     )
 
 
+def costs_more(plan: PlanRecord, cost: Cost, epsilon: float) -> bool:
+    """Say whether a cost, and ε at the plan's δ, are more than the plan says it may spend."""
+    allowed = rho_of_paper(plan.epsilon, plan.delta - cost.delta_ps) if plan.conversion == "paper" else math.inf
+    return epsilon > plan.epsilon * (1 + TOLERANCE) or cost.rho > allowed * (1 + TOLERANCE)
+
+
+def check_certificate(certificate: Certificate) -> None:
+    """Raise BadOption for a plan that costs more than it says or cannot be written down: call it before any spend."""
+    plan, cost = certificate.plan, Cost(certificate.rho, certificate.delta_ps)
+    if costs_more(plan, cost, certificate.epsilon):
+        least = f"the {certificate.epsilon:.4g} at least that its parameters cost"
+        raise BadOption("the plan's ε", f"{plan.epsilon:g}", least)
+    try:
+        _certificate_bytes(certificate)
+    except UnicodeEncodeError:
+        raise BadOption("the task, the form or a name", "no Unicode", "text in UTF-8") from None
+
+
 VOID = "VOID:"
 VOID_MEANING = "This release was made with a stand-in for the noise, as tests do: it protects nobody."
 
@@ -113,7 +134,8 @@ def meaning(*, epsilon: float, delta: float, unit: str, rehearsal: bool) -> str:
             "This is a rehearsal on a collection that was declared public or made up: it shows the quality to expect "
             "and protects nobody."
         )
-    who = "one document" if unit == "document" else f"one unit (all documents with the same {unit!r})"
+    one = "one document (those with the same id are one)"
+    who = one if unit == "document" else f"one unit (all documents with the same {unit!r})"
     absent = "that document" if unit == "document" else "none of these documents"
     never = "had never been in the collection" if unit == "document" else "had ever been in the collection"
     sentence = (

@@ -6,6 +6,7 @@ collection (PRIVACY rule 9).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -19,11 +20,15 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+MOST_DRAWS = 200
+"""Tokens of a slot, or of a free text, at most."""
+
+
 class Slot(Record):
     """One line of a form: its label is pushed free, at most `draws` tokens of its value are drawn."""
 
     label: str = Field(min_length=1, max_length=60)
-    draws: int = Field(ge=1, le=200)
+    draws: int = Field(ge=1, le=MOST_DRAWS)
     hint: str = Field(default="", max_length=120, description="what belongs there, in the prompt: 'name of a disease'")
     list: bool = Field(default=False, description="a list of words and phrases: no stop words are drawn")
     names: bool = Field(default=False, description="a name: of words released with the topic alone, then it ends")
@@ -34,12 +39,26 @@ class Form(Record):
 
     name: str
     slots: tuple[Slot, ...] = Field(min_length=1)
-    about: str = Field(default="document", description="what one document is, in the prompt: 'clinic note'")
+    about: str = Field(
+        default="document", min_length=1, description="what one document is, in the prompt: 'clinic note'"
+    )
+
+    @model_validator(mode="after")
+    def _can_be_written(self) -> Self:
+        try:
+            "".join([self.name, self.about, *(slot.label + slot.hint for slot in self.slots)]).encode()
+        except UnicodeEncodeError:
+            raise ValueError("a name, label or hint is no Unicode") from None
+        return self
 
     @property
     def draws(self) -> int:
         """Tokens drawn for one filled form, at most; all are charged."""
         return sum(slot.draws for slot in self.slots)
+
+    def filled(self, fields: Mapping[str, str]) -> str:
+        """Return the form filled in as text, a line a slot; empty slots are left out."""
+        return "\n".join(f"{slot.label}: {fields[slot.label]}" for slot in self.slots if fields.get(slot.label))
 
 
 class KeywordPlan(Record):
@@ -113,6 +132,8 @@ class TextPlan(Record):
 
     @model_validator(mode="after")
     def _pays_for_its_form(self) -> Self:
+        if self.form is None and self.draws > MOST_DRAWS:
+            raise ValueError(f"a free text takes {MOST_DRAWS} draws at most, not {self.draws}")
         if self.form is not None and self.form.draws != self.draws:
             raise ValueError(f"a filled form takes {self.form.draws} draws, but {self.draws} are paid")
         return self

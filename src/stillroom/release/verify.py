@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from stillroom.errors import CertificateMismatch, StillroomError
+from stillroom.errors import CertificateMismatch, StillroomError, UnknownName
+from stillroom.lexicon import WordList, word_list
 from stillroom.privacy.events import RELATION, to_json
-from stillroom.privacy.zcdp import Cost, epsilon_of, rho_of_paper, total
-from stillroom.release.costs import events_of
+from stillroom.privacy.zcdp import Cost, epsilon_of, total
+from stillroom.release.costs import events_of, least_count, parts_of
 from stillroom.release.folder import (
     FILES,
+    TOLERANCE,
     VOID_MEANING,
     Release,
     canonical,
+    costs_more,
     guarantee_of,
     is_void,
     meaning,
@@ -26,8 +29,8 @@ from stillroom.release.folder import (
 )
 from stillroom.release.schema import CERTIFICATE, Certificate, PlanRecord
 
-TOLERANCE = 1e-9
-"""Relative: logarithms and error functions differ in their last digits from one machine to another."""
+ROUNDED = 0.05
+"""Published noisy counts are rounded to one decimal."""
 
 CHECKED = (
     "the folder holds the files of a release and no others, with the sha256 that the certificate vouches for",
@@ -55,6 +58,8 @@ class Entry(Protocol):
     def run(self) -> str: ...
     @property
     def purpose(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
     @property
     def events(self) -> Sequence[Mapping[str, Any]]: ...
     @property
@@ -133,7 +138,7 @@ def _arithmetic(certificate: Certificate) -> Iterator[str]:
         if not cost.delta_ps < plan.delta:
             yield f"partition selection takes δ_ps = {cost.delta_ps:.4g} of δ = {plan.delta:g}, so nothing is left"
             return
-        planned = rho_of_paper(plan.epsilon, plan.delta - cost.delta_ps) if plan.conversion == "paper" else math.inf
+        over = costs_more(plan, cost, epsilon)
     except StillroomError:
         yield "no events follow from the plan's numbers"
         return
@@ -142,7 +147,7 @@ def _arithmetic(certificate: Certificate) -> Iterator[str]:
     if canonical([to_json(event) for event in events]) != canonical(certificate.events):
         yield "its events are not those of its plan"
     yield from _costs(certificate, cost, epsilon)
-    if epsilon > plan.epsilon * (1 + TOLERANCE) or cost.rho > planned * (1 + TOLERANCE):
+    if over:
         yield f"the plan costs ε = {epsilon:.6g}, more than the {plan.epsilon:g} it says"
     if certificate.relation != RELATION:
         yield f"its relation is not {RELATION!r}"
@@ -185,6 +190,10 @@ def _statistics(release: Release) -> Iterator[str]:
     if any(not _may_be_named(plan, word.count) for word in statistics.words if not word.listed):
         yield "a word that no public list holds is released without passing the threshold"
 
+    known = _list_of(release.certificate)
+    if known is not None and any(word.listed is not (word.word in known) for word in statistics.words):
+        yield "a released word is called listed or unlisted, unlike the public list has it"
+
     names = [topic.name for topic in statistics.topics]
     if len(set(names)) != len(names):
         yield "a topic stands twice"
@@ -197,10 +206,16 @@ def _statistics(release: Release) -> Iterator[str]:
             yield f"topic {topic.name!r} has {'no' if topic.size is None else 'a'} size, unlike the plan"
         if topic.parts < 1 or (plan.topics.part is None and topic.parts != 1):
             yield f"topic {topic.name!r} has {topic.parts} parts, which the plan does not allow"
+        elif topic.size is not None and topic.parts != parts_of(topic.size, plan.topics):
+            yield f"topic {topic.name!r} has {topic.parts} parts, which do not follow from its size"
         if len(topic.together) > (plan.cokeywords.published if plan.cokeywords else 0):
             yield f"topic {topic.name!r} has more co-keywords than the plan allows"
         if any(listed.get(word.word) is not word.listed for word in topic.together):
             yield f"topic {topic.name!r} has co-keywords that are not among the released words"
+        if plan.cokeywords is not None and any(
+            word.count < least_count(plan.cokeywords.sigma, len(listed)) - ROUNDED for word in topic.together
+        ):
+            yield f"topic {topic.name!r} has a co-keyword that does not stand out of the noise"
     # Without a self-filter, only filled forms that hold no word released with their topic are dropped.
     if plan.topics.size_sigma is not None and any((t.size or 0.0) < plan.topics.smallest for t in statistics.topics):
         yield "a topic is smaller than the plan keeps"
@@ -209,6 +224,15 @@ def _statistics(release: Release) -> Iterator[str]:
     may_drop = plan.selffilter != "off" or (plan.text.form is not None and plan.cokeywords is not None)
     if statistics.dropped < 0 or (statistics.dropped and not may_drop):
         yield f"{statistics.dropped} texts are dropped, but nothing in the plan could drop any"
+
+
+def _list_of(certificate: Certificate) -> WordList | None:
+    """Return the public list that was used, None where this installation has another one or none of the name."""
+    try:
+        known = word_list(certificate.plan.keywords.word_list)
+    except UnknownName:
+        return None
+    return known if certificate.public_inputs.get("word list") == known.sha256 else None
 
 
 def _may_be_named(plan: PlanRecord, count: float) -> bool:
@@ -234,6 +258,8 @@ def _texts(release: Release) -> Iterator[str]:
         yield "a text is written out as prose, which the plan does not have"
     form = plan.text.form
     labels = Counter(slot.label for slot in form.slots) if form else Counter[str]()
+    if form is not None and any(text.text != form.filled(text.fields) for text in release.texts):
+        yield "a text does not say what its fields say"
     wrong = sum(set(text.fields) != set(labels) for text in release.texts)
     if wrong:
         yield f"{wrong} texts have other fields than the plan's form"
@@ -253,6 +279,8 @@ def _ledger(certificate: Certificate, ledger: History | None, head: str | None) 
         return
     if all(canonical([dict(event) for event in entry.events]) != canonical(certificate.events) for entry in spent):
         yield "the ledger recorded other events for this run"
+    if any(entry.unit != certificate.plan.unit for entry in spent):
+        yield "the ledger counts this run by another unit"
     if certificate.ledger.get("head") not in {entry.hash for entry in spent}:
         yield "the ledger's head at the reservation was another one"
     state = ledger.state()
