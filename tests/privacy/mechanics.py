@@ -91,6 +91,7 @@ FREE = {"form": None, "draws": 4}
 CUT = CutPlan(mean_sigma=1.0, epsilon_theta=0.5, keep=2, steps=41)
 PLANS: Mapping[str, PlanRecord] = {
     "the default": plan(),
+    "calibrated": plan({"calibration": 0.5, "lift": 0.3, "form": LISTS, "draws": LISTS.draws}),
     "free text": plan(FREE),
     "without prior and completion": plan({"floor": None, "completion": False}),
     "lists of released words, lifted": plan({"form": LISTS, "draws": LISTS.draws, "lift": 0.3}),
