@@ -28,6 +28,7 @@ from stillroom.embed.base import Embedder
 from stillroom.errors import BadOption, DiskFull, FileMissing, RowsNotIndependent
 from stillroom.lexicon import word_list
 from stillroom.lm.base import LanguageModel
+from stillroom.lm.greedy import PRIVATE_BODY
 from stillroom.loading import EMBEDDER, LM, load_embedder, load_lm
 from stillroom.privacy.journal import Journal
 from stillroom.privacy.ledger import Ledger
@@ -322,7 +323,8 @@ def _models(
     if plan.cut is not None:
         vectors = where.embedder(load_embedder(embedder) if isinstance(embedder, str) else embedder, embedder)
     progress.stage("testing that rows are independent", None)
-    if not model.rows_independent(plan.text.document_tokens):
+    lengths = {plan.text.document_tokens, *([PRIVATE_BODY] if plan.keywords.extractor == "lm" else [])}
+    if not all(model.rows_independent(length) for length in sorted(lengths)):
         device, _, dtype = model.placed.partition(", ")
         raise RowsNotIndependent(model.name, device, dtype)
     return model, vectors

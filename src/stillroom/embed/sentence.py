@@ -12,6 +12,7 @@ import numpy as np
 
 from stillroom.embed.base import Embedder, Vectors, clip
 from stillroom.errors import FileFormat, MissingExtra, ModelUnknown
+from stillroom.hub import only_here
 from stillroom.threads import wait_patiently
 
 _CHARACTERS_PER_TOKEN = 64
@@ -43,7 +44,7 @@ class SentenceEmbedder(Embedder):
             except ImportError as missing:
                 raise MissingExtra("embedding", "local") from missing
             try:
-                self._model = SentenceTransformer(str(folder), device=device)
+                self._model = SentenceTransformer(str(folder), device=device, local_files_only=only_here(folder))
             except (OSError, ValueError, KeyError, RuntimeError) as wrong:
                 if Path(folder).is_dir():
                     reason = f"sentence-transformers cannot load it ({type(wrong).__name__})"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stillroom.errors import MissingExtra, ModelUnfit
+from stillroom.hub import only_here
 from stillroom.lm.attention import visible
 from stillroom.lm.base import LanguageModel, Prompt, Readings, Scores
 from stillroom.lm.pool import STEP_ROWS, HuggingFacePool, HuggingFaceSession
@@ -90,17 +91,18 @@ class HuggingFaceLM(LanguageModel):
         self.placed = f"{device}, {dtype}"
         self.dtype = getattr(torch, dtype)
         with _quiet():
+            here = only_here(model)
             try:
-                self.tokenizer = AutoTokenizer.from_pretrained(str(model))
+                self.tokenizer = AutoTokenizer.from_pretrained(str(model), local_files_only=here)
                 self.model = AutoModelForCausalLM.from_pretrained(
-                    str(model), dtype=self.dtype, attn_implementation=register()
+                    str(model), dtype=self.dtype, attn_implementation=register(), local_files_only=here
                 )
             except (OSError, ValueError, KeyError) as wrong:
                 raise ModelUnfit(
                     str(model),
                     "text",
-                    "it is no causal language model that transformers can load here "
-                    f"({type(wrong).__name__}); see stillroom models list",
+                    "it is no causal language model that transformers can load "
+                    f"{'from a hub' if not here else 'here'} ({type(wrong).__name__}); see stillroom models list",
                 ) from wrong
         config = self.model.config.get_text_config()
         window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
