@@ -158,6 +158,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--first", type=int, default=1, help="number of the first repetition, to go on with a suite")
     parser.add_argument("--per-topic", type=int, default=80)
+    parser.add_argument("--only", nargs="*", default=[], help="of parts: these, such as lift or 'L = 3'")
     parser.add_argument("--clusters", type=int, default=12, help="R of the paper's method, which is slow here")
     options = parser.parse_args()
     name = "qwen2.5-coder-0.5b" if "qwen" in options.suites else "smollm2"
@@ -192,13 +193,12 @@ def run(name: str, suite: Suite, options: argparse.Namespace) -> None:
             for epsilon, delta in ((10, 1e-3), (10, 1e-6), (3, 1e-6)):
                 suite.run("paper", rows, facts, paper, epsilon=epsilon, delta=delta, repetition=n, read=n == 1)
     else:
-        suite.run("all parts", own, own_facts, default, epsilon=10, delta=1e-6, form=form)
-        for per_unit in (2, 3):
-            suite.run(f"L = {per_unit}", own, own_facts, default, epsilon=10, delta=1e-6, form=form,
-                      topics_per_unit=per_unit)  # fmt: skip
-        for part in PARTS:
-            suite.run(f"without {part}", own, own_facts, default, epsilon=10, delta=1e-6, form=form,
-                      without=(part,))  # fmt: skip
+        changes: dict[str, dict[str, Any]] = {"all parts": {}}
+        changes |= {f"L = {n}": {"topics_per_unit": n} for n in (2, 3)}
+        changes |= {f"without {part}": {"without": (part,)} for part in PARTS}
+        for label, change in changes.items():
+            if not options.only or label.removeprefix("without ") in options.only:
+                suite.run(label, own, own_facts, default, epsilon=10, delta=1e-6, form=form, **change)
 
 
 if __name__ == "__main__":
