@@ -204,5 +204,5 @@ def test_a_changed_plan_does_not_go_on(desk: Desk, capsys: pytest.CaptureFixture
     desk.lm = ToyLM()
     assert desk.run("--epsilon", "1999") == 1
     told = capsys.readouterr().err
-    assert "was begun with another configuration" in told and "--abandon" in told
+    assert "was begun with another plan: go on" in told and "--abandon" in told
     assert desk.run() == 0

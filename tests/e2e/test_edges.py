@@ -83,16 +83,19 @@ def _embedded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"embedder": other}
 
 
-@pytest.mark.parametrize("change", [_salted, _upgraded, _moved, _embedded])
+CHANGES = {"public inputs": _salted, "software": _upgraded, "device or type": _moved, "models": _embedded}
+
+
+@pytest.mark.parametrize("what", CHANGES)
 def test_a_run_goes_on_with_nothing_else_than_it_was_begun_with(
-    desk: Desk, change: Any, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With other lists, another salt or another model units would vote again in another part, and pay once."""
     given = {"plan": plan(preset=replace(PRESET, cut=True, keep=3))}
     with pytest.raises(Stopped):
         desk.release(noise=Logged(Rough(), desk.folder / "log", 9, stop), **given)
-    with monkeypatch.context() as patch, pytest.raises(RunChanged, match="begun with another configuration"):
-        desk.release(noise=Rough(), **given, **change(patch))
+    with monkeypatch.context() as patch, pytest.raises(RunChanged, match=f"begun with another {what}: go on"):
+        desk.release(noise=Rough(), **given, **CHANGES[what](patch))
     desk.release(noise=Rough(), **given)
     assert [kind for kind, _ in desk.entries()] == ["open", "reserve", "complete"]
 

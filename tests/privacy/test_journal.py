@@ -97,7 +97,7 @@ def test_only_the_owner_can_read_a_run(ledger: Ledger, folder: Path) -> None:
 def test_another_configuration_or_collection_is_refused(ledger: Ledger, folder: Path) -> None:
     with Journal.begin(folder, run="r", settings=SETTINGS, ledger=ledger) as journal:
         journal.bind(journal.fingerprint([b"one", b"two"]))
-    with pytest.raises(RunChanged, match="configuration"):
+    with pytest.raises(RunChanged, match="another epsilon: go on"):
         Journal.resume(folder, ledger=ledger, settings={**SETTINGS, "epsilon": 3.0})
     with Journal.resume(folder, ledger=ledger, settings=SETTINGS) as journal:
         journal.bind(journal.fingerprint([b"one", b"two"]))

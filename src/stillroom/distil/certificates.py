@@ -55,7 +55,7 @@ def bound(
     return {
         "plan": plan.model_dump(mode="json"),
         "models": named(lm, embedder),
-        "placed": lm.placed,
+        "device or type": lm.placed,
         "public inputs": public_inputs(plan),
         "software": software(),
         "noise": "OpenDP" if is_real(noise) else "a stand-in",

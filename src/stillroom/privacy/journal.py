@@ -128,7 +128,9 @@ class Journal:
             if not journal._facts:
                 raise FileMissing(folder / FILE)
             if settings is not None and _text(settings) != journal._facts["settings"]:
-                raise RunChanged(folder, "configuration")
+                begun, now = journal.settings, json.loads(_text(settings))
+                changed = sorted(name for name in {*begun, *now} if begun.get(name) != now.get(name))
+                raise RunChanged(folder, " and ".join(changed))
             journal._claim()
         except BaseException:
             journal.close()
