@@ -21,7 +21,7 @@ from stillroom.lm.base import LanguageModel, Pool, Session
 from stillroom.release.folder import text_id
 from stillroom.release.schema import PlanRecord, Text, Word
 
-AT_ONCE, ROWS_AT_ONCE = 8, 640
+AT_ONCE, ROWS_AT_ONCE = 8, 320
 """Texts on their way at a time, and the rows that they are expected to have by released sizes: memory follows."""
 
 Row = tuple[str, int]
