@@ -158,6 +158,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--first", type=int, default=1, help="number of the first repetition, to go on with a suite")
     parser.add_argument("--per-topic", type=int, default=80)
+    parser.add_argument("--topics", choices=["all", "llm"], default="all", help="llm: those of notes_llm.jsonl alone")
     parser.add_argument("--only", nargs="*", default=[], help="of parts: these, such as lift or 'L = 3'")
     parser.add_argument("--clusters", type=int, default=12, help="R of the paper's method, which is slow here")
     options = parser.parse_args()
@@ -172,6 +173,8 @@ def run(name: str, suite: Suite, options: argparse.Namespace) -> None:
     every = options.per_topic if name != "strict" else None
     llm, llm_facts = load_llm_notes(options.notes, 5, every)
     own, own_facts = pattern_notes(every or 150)
+    if options.topics == "llm":
+        own, own_facts = [], {}
     rows, facts = [*llm, *own], {**llm_facts, **own_facts}
     form, default, repetitions = "clinic", PRESETS["default"], range(options.first, options.first + options.repetitions)
     if name in ("default", "qwen"):
