@@ -9,7 +9,7 @@ from stillroom.testing import clinic
 
 def main(lm: str = "smollm2", folder: str = "quickstart") -> stillroom.Release:
     here = Path(folder)
-    here.mkdir()
+    here.mkdir(exist_ok=True)  # run again, it goes on where it was interrupted
     clinic.write(here / "notes.jsonl", seed=1, notes=300)  # instead of your own collection
 
     notes = stillroom.read(here / "notes.jsonl", text="note", unit="patient_id")

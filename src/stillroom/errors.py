@@ -74,10 +74,11 @@ class FieldMissing(UsageError):
 
 
 class UnitMissing(UsageError):
-    def __init__(self, path: Path | str, line: int, field: str) -> None:
+    def __init__(self, path: Path | str, line: int, field: str, have: Sequence[str] = ()) -> None:
+        there = f" (fields there: {', '.join(sorted(have))})" if have else ""
         super().__init__(
-            f"{str(path)!r}, line {line}: the unit field {field!r} is missing or empty: every document needs the id of "
-            f"the one it belongs to; fill it in, or leave out --unit to protect single documents."
+            f"{str(path)!r}, line {line}: the unit field {field!r} is missing or empty{there}: every document needs "
+            f"the id of the one it belongs to; name the right field with --unit, or fill it in."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -89,9 +90,20 @@ def test_a_second_release_beyond_the_ledger_is_refused_with_code_3(
 
 def test_a_form_may_be_proposed_from_the_task_alone(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     assert desk.run("--propose-form", "--task", "Find cures", form=None) == 0
-    assert "proposed form: Disease: " in capsys.readouterr().err
+    told = capsys.readouterr().out
+    assert "nothing spent" in told
+    assert desk.kinds() == ["open"] and not desk.out.exists()
+    (proposed,) = re.findall("--form '(.*)'", told)
+    assert desk.run("--task", "Find cures", form=proposed) == 0
     form = verify(desk.out).release.certificate.plan.text.form
     assert form is not None and [slot.label for slot in form.slots] == ["Disease", "Cure"]
+
+
+def test_a_model_that_proposes_nothing_is_said_to(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.lm = ToyLM(answer=lambda prompt: "???")
+    assert desk.run("--propose-form", "--task", "Find cures", form=None) == 0
+    assert "proposed nothing that could be a form" in capsys.readouterr().out
+    assert desk.kinds() == ["open"]
 
 
 @pytest.mark.parametrize(

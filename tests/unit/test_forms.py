@@ -76,7 +76,7 @@ def test_a_form_is_written_out_in_a_line() -> None:
     [
         ("clinc", UnknownName, "clinic"),
         ("", UnknownName, "clinic"),
-        ("nowhere.toml", UnknownName, "nowhere.toml"),
+        ("nowhere.toml", FileMissing, "nowhere.toml"),
         ("Diagnosis: many", BadOption, "Diagnosis: 8"),
         ("Diagnosis: 8, Treatment", BadOption, "'Treatment'"),
         (": 8", BadOption, "slot"),

@@ -128,7 +128,9 @@ def _placed(release: Release, disease: str) -> bool:
 def _judged(answer: str, disease: str, release: Release) -> str:
     if not names(answer, clinic.FACTS[disease].treatment):
         return "not right"
-    return "right" if _placed(release, disease) else "names it, but the release mixes up disease and treatment"
+    if not _placed(release, disease):
+        return "names it, but the release mixes up disease and treatment"
+    return "right" if names(answer, disease) else "names the treatment, but not of what"
 
 
 def _clear(folder: Path) -> None:

@@ -57,8 +57,24 @@ def _show(view: View, console: Console) -> None:
             for topic in view.topics
         ),
     )
+    topics: dict[str, list[str]] = {}
+    for topic in view.topics:
+        for word in topic.together:
+            topics.setdefault(word.word, []).append(topic.name)
     if view.left_out:
-        _table(console, "Left out", ("word", "why"), ((out.word, out.reason) for out in view.left_out))
+        _table(
+            console,
+            "Left out: words without a topic of their own",
+            ("word", "why", "spoken of in"),
+            (
+                (
+                    out.word,
+                    out.reason,
+                    ", ".join(t.name for t in view.topics if out.word in {w.word for w in t.together}),
+                )
+                for out in view.left_out
+            ),
+        )
     _table(
         console,
         f"Costs (ρ = {view.rho:.4g}, ε = {view.epsilon:.4g} at δ = {view.delta:g})",

@@ -16,6 +16,7 @@ from stillroom.distil.forms import FORMS
 from stillroom.distil.plan import FILTERS, PARTS, Plan
 from stillroom.distil.plan import plan as make
 from stillroom.distil.presets import PRESETS
+from stillroom.documents import Collection
 from stillroom.errors import BadOption
 from stillroom.loading import EMBEDDER, LM
 from stillroom.privacy.events import RELATION
@@ -82,22 +83,32 @@ def plan(
         epsilon=epsilon, delta=delta, preset=preset, form=form, task=task, unit=unit, without=parts_of(without),
         topics_per_unit=topics_per_unit, selffilter=self_filter, prose=prose, documents=documents, words=words,
     )  # fmt: skip
+    given = None if rehearse is None else _given(made, rehearse, out, text_field)
     if as_json:
         typer.echo(json.dumps(_record(made), ensure_ascii=False, indent=2))
     else:
         show(made)
-    if rehearse is not None:
-        _rehearse(made, rehearse, out, text_field, lm, embedder)
+    if given is not None:
+        _rehearse(made, *given, lm, embedder)
 
 
-def _rehearse(made: Plan, source: Path, out: Path | None, text_field: str | None, lm: str, embedder: str) -> None:
+def _given(made: Plan, source: Path, out: Path | None, text_field: str | None) -> tuple[Collection, Path]:
+    """Return what is rehearsed on and where the release goes: checked before anything is printed."""
     from stillroom import readers
-    from stillroom.distil import run
+    from stillroom.release.folder import check_free
 
     if out is None:
         raise BadOption("--out", "missing", "the folder of the rehearsed release, such as rehearsal.release")
+    check_free(out)
     unit = None if made.record.unit == "document" else made.record.unit
     collection = readers.read(source, text=text_field, unit=unit)
+    readers.check(collection)
+    return collection, out
+
+
+def _rehearse(made: Plan, collection: Collection, out: Path, lm: str, embedder: str) -> None:
+    from stillroom.distil import run
+
     with showing() as progress:
         written = run.rehearse(collection, made, lm=lm, embedder=embedder, out=out, progress=progress)
     typer.echo(f"rehearsed: {len(written.texts)} texts in {out} (no guarantee; see: stillroom inspect {out})")

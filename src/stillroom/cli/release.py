@@ -23,14 +23,13 @@ from stillroom.cli.plan import (
     parts_of,
     show,
 )
-from stillroom.cli.progress import Progress, showing
+from stillroom.cli.progress import showing
 from stillroom.distil import forms, run
 from stillroom.distil.plan import plan as make
 from stillroom.errors import BadOption
 from stillroom.loading import EMBEDDER, LM, load_lm
 from stillroom.privacy.ledger import Ledger
 from stillroom.release import folder
-from stillroom.release.schema import Form
 
 app = typer.Typer()
 
@@ -52,7 +51,8 @@ def release(
     preset: PresetName = "default",
     form: FormName = None,
     propose_form: Annotated[
-        bool, typer.Option("--propose-form", help="Let the model propose the form from --task alone.")
+        bool,
+        typer.Option("--propose-form", help="Print a form that the model proposes from --task alone; spends nothing."),
     ] = False,
     task: Task = "",
     without: Without = "",
@@ -75,19 +75,17 @@ def release(
             run.abandon(out, book)
         typer.echo(f"given up: {out}; its budget stays spent")
         return
+    if propose_form:
+        _propose(task, lm)
+        return
     if collection is None:
         raise BadOption("COLLECTION", "missing", "a file or folder of documents")
     with showing() as progress:
         if not run.run_folder(out).exists():
             folder.check_free(out)
         documents = readers.read(collection, text=text_field, id=id_field, unit=None if unit == "document" else unit)
-        if propose_form:
-            progress.stage("proposing a form", None)
-            form_used: str | Form | None = _proposed(task, lm, progress)
-        else:
-            form_used = form
         made = make(
-            epsilon=epsilon, delta=delta, preset=preset, form=form_used, task=task, unit=unit,
+            epsilon=epsilon, delta=delta, preset=preset, form=form, task=task, unit=unit,
             without=parts_of(without), topics_per_unit=topics_per_unit, selffilter=self_filter, prose=prose,
         )  # fmt: skip
         with Ledger.open(ledger) as book:
@@ -103,10 +101,16 @@ def release(
     console.print(f"ledger {ledger}: ε = {state.spent:.3g} of {state.epsilon:g} spent at δ = {state.delta:g}")
 
 
-def _proposed(task: str, lm: str, progress: Progress) -> Form:
-    """Return the form that the model proposes; it sees the public task sentence only."""
+def _propose(task: str, lm: str) -> None:
+    """Print the form that the model proposes, to be looked at and given as --form; it sees the public task alone."""
     if not task:
         raise BadOption("--task", "empty", "a sentence that says what the release is for, as --propose-form needs one")
-    form = forms.propose(task, load_lm(lm))
-    typer.echo("proposed form: " + ", ".join(f"{slot.label}: {slot.draws}" for slot in form.slots), err=True)
-    return form
+    with showing() as progress:
+        progress.stage("proposing a form", None)
+        form = forms.propose(task, load_lm(lm))
+    said = ", ".join(f"{slot.label}: {slot.draws}" for slot in form.slots)
+    if form.name == forms.NONE_PROPOSED:
+        typer.echo(f"{lm} proposed nothing that could be a form. One line for everything would be: --form '{said}'")
+        typer.echo(f"Better write your own, or take a shipped one: --form {', --form '.join(forms.FORMS)}.")
+    else:
+        typer.echo(f"proposed, nothing spent. Change it as you like, and release with: --form '{said}'")

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from stillroom.errors import BadOption, FileFormat, UnknownName
+from stillroom.errors import BadOption, FileFormat, FileMissing, UnknownName
 from stillroom.lm.base import LanguageModel, Prompt
 from stillroom.release.schema import Form, Slot
 
 MOST_SLOTS = 8
+NONE_PROPOSED = "none proposed"
+"""Name of the form of one line that stands where a model proposes nothing usable."""
 
 
 def _form(name: str, about: str, *slots: tuple[str, int, str]) -> Form:
@@ -59,7 +61,7 @@ FORMS: Mapping[str, Form] = {
 def form_of(value: str) -> Form:
     """Return a form from a shipped name, a TOML file, or "Label: draws, Label: draws".
 
-    Raises UnknownName, FileFormat or BadOption.
+    Raises UnknownName, FileMissing, FileFormat or BadOption.
     """
     if value in FORMS:
         return FORMS[value]
@@ -80,7 +82,7 @@ def _from_file(path: Path) -> Form:
     try:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as missing:
-        raise UnknownName("form", str(path), [*FORMS]) from missing
+        raise FileMissing(path) from missing
     except (ValueError, OSError) as wrong:  # no TOML, no UTF-8, no path
         raise FileFormat(path, "it is not a TOML form with name and [[slots]] of label and draws") from wrong
     record.setdefault("name", path.stem)
@@ -119,6 +121,7 @@ def propose(task: str, lm: LanguageModel, draws: int = 30) -> Form:
         good = re.fullmatch(r"[A-Za-z][A-Za-z ]{2,28}", label) and len(label.split()) <= 3
         if good and label.lower() not in {known.lower() for known in labels}:
             labels.append(label[0].upper() + label[1:].lower())
+    name = "proposed" if labels else NONE_PROPOSED
     labels = labels[:5] or ["Summary"]
     share = max(4, draws // len(labels))
-    return Form(name="proposed", slots=tuple(Slot(label=label, draws=share) for label in labels))
+    return Form(name=name, slots=tuple(Slot(label=label, draws=share) for label in labels))

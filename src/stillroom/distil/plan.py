@@ -292,7 +292,7 @@ def _warnings(record: PlanRecord, documents: int | None, words: int | None) -> t
     if documents is not None and record.delta > 1 / documents:
         found.append(
             f"δ = {record.delta:g} is above 1/{documents}: whole documents could be published within it; "
-            f"choose a smaller δ, such as 1e-6."
+            f"choose a smaller δ, such as 1e-{math.floor(math.log10(documents)) + 1}."
         )
     if words is not None and words * 1.4 > record.text.document_tokens:
         found.append(f"Documents of {words} words are cut after {record.text.document_tokens} tokens in the text step.")

@@ -25,7 +25,7 @@ from stillroom.distil.steps import distil
 from stillroom.distil.tools import Progress, Silent, Tools
 from stillroom.documents import Collection, Document
 from stillroom.embed.base import Embedder
-from stillroom.errors import BadOption, DiskFull, FileMissing, RowsNotIndependent
+from stillroom.errors import BadOption, DiskFull, FileMissing, RowsNotIndependent, RunChanged
 from stillroom.lexicon import word_list
 from stillroom.lm.base import LanguageModel
 from stillroom.lm.greedy import PRIVATE_BODY
@@ -113,6 +113,10 @@ def _release(
         folder.check_free(out)
         ledger.afford(events)
     documents, plan = _opened(collection, plan)
+    if begun and Journal.begun_with(place).get("plan") not in (None, plan.model_dump(mode="json")):
+        raise RunChanged(place, "plan")
+    progress.stage("checking the collection", None)
+    readers.check(documents)  # before the model, which takes a minute to load and try
     model, vectors = _models(plan, lm, embedder, progress, where)
     extractor = where.extractor(_extractor(plan, model))
     settings = certificates.bound(plan, model, vectors, noise)
@@ -121,7 +125,7 @@ def _release(
     fresh = _made(place)
     reserved = False
     try:
-        progress.stage("checking the collection", None)
+        progress.stage("copying the collection", None)
         # The journal first: it holds the folder against other processes, which would write the same spool.
         with (
             _journal(place, settings, ledger, run_id) as journal,

@@ -21,7 +21,9 @@ import hmac
 import json
 import os
 import secrets
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -136,6 +138,17 @@ class Journal:
             journal.close()
             raise
         return journal
+
+    @staticmethod
+    def begun_with(folder: Path) -> dict[str, JSON]:
+        """Return the settings of a run, for a first look: {} where none can be read. `resume` holds and compares."""
+        try:
+            with closing(sqlite3.connect(f"{(folder / FILE).absolute().as_uri()}?mode=ro", uri=True)) as raw:
+                row = raw.execute("SELECT value FROM facts WHERE name = 'settings'").fetchone()
+            found: dict[str, JSON] = json.loads(row[0]) if row else {}
+        except (sqlite3.Error, ValueError):
+            return {}
+        return found
 
     def draw(self, key: str, make: Callable[[], JSON]) -> JSON:
         """Return the committed value of `key`; without one, call `make` once, commit, and return the value.

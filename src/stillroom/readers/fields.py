@@ -55,7 +55,7 @@ class Fields:
         else:
             unit = unit_id(_value(row, self.unit, path, line) or "") if self.unit in row else ""
             if not unit:
-                raise UnitMissing(path, line, self.unit)
+                raise UnitMissing(path, line, self.unit, () if self.unit in row else shown(row))
         taken = (text_field, id_field, self.unit)
         rest = {k: plain(v) for k, v in row.items() if k not in taken and not isinstance(v, (list, dict))}
         return Document(id=name, text=text, unit=unit, metadata={k: v for k, v in rest.items() if v is not None})
