@@ -9,7 +9,7 @@ import pytest
 
 from stillroom.distil.forms import FORMS, form_of, propose
 from stillroom.distil.prompts import document_prompt, form_words, hint_of, next_label, public_prompts
-from stillroom.errors import BadOption, FileFormat, StillroomError, UnknownName
+from stillroom.errors import BadOption, FileFormat, FileMissing, StillroomError, UnknownName
 from stillroom.lm.base import LanguageModel, Prompt
 from stillroom.release.schema import Form, Slot
 from tests.privacy.mechanics import FORM, plan
