@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stillroom.errors import StillroomError
+from stillroom.errors import LedgerMismatch, StillroomError, UnitsShared
 from stillroom.guarantee import Guarantee
 from stillroom.guard.mechanisms import Mechanism, make
 from stillroom.guard.mechanisms.composite import part
 from stillroom.guard.memo import Drawn, Memo, Subject, Wanted
 from stillroom.guard.policy import Policy, Tier
 from stillroom.guard.template import Slot
+from stillroom.guard.vault import Vault
 from stillroom.privacy.noise import Noise
 
 
@@ -65,10 +66,13 @@ class Draws:
     In the noisy tier only one category of a composite is ever drawn for a subject: values that hang together, such as
     a birth date and an age, would else be told twice (rule 32). Which one is settled by the first question and does
     not follow from any value. The others are placeholders.
+
+    Args:
+        vault: where the values come from; it belongs to the memo's ledger from the first draw on.
     """
 
-    def __init__(self, policy: Policy, memo: Memo | None) -> None:
-        self._policy, self._memo = policy, memo
+    def __init__(self, policy: Policy, memo: Memo | None, vault: Vault | None = None) -> None:
+        self._policy, self._memo, self._vault = policy, memo, vault
         self._order = {name: number for number, name in enumerate(policy.categories)}
         self._mechanisms: dict[tuple[str, Tier], Mechanism] = {}
         self._leads: dict[tuple[Subject, str], str] = {}
@@ -89,12 +93,19 @@ class Draws:
         return self._mechanisms[key]
 
     def draw(self, places: Sequence[Place], caller: str) -> Drawing:
-        """Return what stands at each place at the noisy or the surrogate tier; whatever fails leaves placeholders."""
+        """Return what stands at each place at the noisy or the surrogate tier; whatever fails leaves placeholders.
+
+        Raises LedgerMismatch, UnitsShared where the draws are in another ledger: this one would make them anew.
+        """
         none: list[Drawn | None] = [None] * len(places)
         if self._memo is None:
             return Drawing(none, kept=False)
         try:
+            if self._vault is not None and any(place.tier in ("noisy", "surrogate") for place in places):
+                self._vault.bind(self._memo.ledger, self._memo.population)
             return self._drawn(self._memo, places, caller)
+        except (LedgerMismatch, UnitsShared):
+            raise
         except (StillroomError, sqlite3.Error, OSError):
             # The books cannot be kept: nothing is drawn, and nothing was charged (rule 34).
             return Drawing(none, kept=False)

@@ -89,7 +89,8 @@ class Guard:
         finder: of detectors; by default those of the policy, loaded when first used.
         noise: makes draws.
 
-    Raises: whatever opening the policy, the memo or the vault raises; LedgerMismatch for a vault of another policy.
+    Raises: whatever opening the policy, the memo or the vault raises; LedgerMismatch for a vault whose draws are in
+    another ledger.
     """
 
     def __init__(
@@ -110,7 +111,13 @@ class Guard:
         self._opened: Vault | None = None
         if vault is not None and not isinstance(vault, Vault):
             vault = self._opened = Vault.open(vault, key)
-        self._draws = Draws(self.policy, self._memo)
+        if vault is not None and self._memo is not None:
+            try:
+                vault.check(self._memo.ledger, self._memo.population)
+            except BaseException:
+                self.close()
+                raise
+        self._draws = Draws(self.policy, self._memo, vault)
         self._store: Store = MemoryStore() if vault is None else VaultStore(vault)
         self._passing = MemoryStore(REMEMBERED)
         self._digest = digest(self.policy)
@@ -166,7 +173,8 @@ class Guard:
             caller: who asks, as the operator names it; has a quota.
             role: of the policy, which sets the caller's base tiers.
 
-        Raises: UnknownName for a role that the policy does not have. No text and no state of the books raises.
+        Raises: UnknownName for a role that the policy does not have; UnitsShared, LedgerMismatch where draws about
+        these units or this vault are in another ledger. No text and no other state of the books raises.
         """
         self.policy.tier("unknown", role)  # so that an unknown role is told before anything is read
         context = self._context(query, passages, role)
