@@ -219,8 +219,8 @@ class Guard:
     def rehydrate(self, text: str, context: Sanitised, *, role: str | None = None) -> str:
         """Return a text with the values of placeholders that the policy gives this role back, where they may stand.
 
-        Placeholders in links, images, code and tool arguments stay: a model that was told to by a document could send
-        a value away in them. Where the books cannot note it, all stay. Raises UnknownName.
+        They come back in plain prose alone (`rehydrate`): a model that was told to by a document could send a value
+        away in a link, an image or a call of a tool. Where the books cannot note it, all stay. Raises UnknownName.
         """
         self.policy.tier("unknown", role)
         entitled = frozenset(self.policy.roles[role].rehydrate) if role is not None else frozenset()
