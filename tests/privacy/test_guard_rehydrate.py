@@ -1,4 +1,4 @@
-"""Values come back for entitled callers, in plain prose alone: whatever a tool or a browser may act on stays (rule 36)."""
+"""Values come back for entitled callers, in plain prose alone: what a tool or browser may act on stays (rule 36)."""
 
 from __future__ import annotations
 
