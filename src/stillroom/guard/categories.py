@@ -41,9 +41,10 @@ _ALL = (
     Category("account", 23),
     Category("username", 24),
     Category("phone", 30),
+    Category("age", 34, kind="number"),
     Category("date", 35, kind="date"),
     Category("time", 36),
-    Category("age", 37, kind="number"),
+    Category("period", 37),  # what is less than a day, or more: a weekday, a month, three weeks
     Category("amount", 38, kind="number"),
     Category("dose", 40, swap=False),
     Category("laboratory", 41, swap=False),

@@ -86,7 +86,8 @@ def _record(
     store: Store,
     policy: Policy,
 ) -> Record:
-    whole, *metadata = templates(texts, spans, numbers=Numbers(), day_first=policy.day_first)
+    noisy = [category for category, rule in policy.categories.items() if rule.mechanism == "laplace"]
+    whole, *metadata = templates(texts, spans, numbers=Numbers(), day_first=policy.day_first, noisy=noisy)
     passages = cut(whole) or (Template("", ()),)
     fields = shown_names(list(document.metadata), private)
     name = store.name(f"{document.unit}\n{document.id}")

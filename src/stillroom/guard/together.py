@@ -128,7 +128,7 @@ class _Ids:
             if length > 2 and not (length < _LEAST_DIGITS and "".join(tokens).isdigit()):
                 inner = r"[\W_]{1,3}".join(map(re.escape, tokens))
                 self._wholes.append(re.compile(rf"(?<![^\W_]){inner}(?![^\W_])", re.IGNORECASE))
-            if 1 < len(tokens) and all(map(str.isalpha, tokens)):
+            if len(tokens) > 1 and all(map(str.isalpha, tokens)):
                 self._parts.update(part for part in tokens if len(part) > 2 and not lexicon.is_stopword(part))
 
     def places(self, plain: str) -> list[Span]:

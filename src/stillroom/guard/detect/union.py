@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from stillroom.guard.categories import category
 from stillroom.guard.detect.base import LONGEST_SENTENCE, Detector, watched
 from stillroom.guard.detect.closedworld import ClosedWorld
+from stillroom.guard.detect.dates import untangled
 from stillroom.guard.detect.gaps import filled, joined
 from stillroom.guard.detect.language import readable
 from stillroom.guard.detect.propagation import propagated
@@ -85,7 +86,9 @@ class Union:
         for i, sentence in enumerate(sentences):
             if i in closed:
                 found[i] = [Span(0, len(sentence), "language_unknown", "closed", 1.0)]
-            elif self._closed is not None:
+                continue
+            found[i] = untangled(sentence, found[i])
+            if self._closed is not None:
                 private = [span for span in found[i] if category(span.category).private]
                 covered = [span for span in private if span.category not in self._raw]
                 left = [span for span in private if span.category in self._raw]
