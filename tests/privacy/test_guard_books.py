@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from stillroom.errors import LedgerMismatch, UnitsShared
+from stillroom.errors import DiskFull, LedgerMismatch, UnitsShared
+from stillroom.guarantee import Guarantee
 from stillroom.guard.vault import Vault
+from stillroom.privacy.accounts import Accounts
 from stillroom.privacy.ledger import Ledger
-from tests.guarding import KEY, guard, note
+from tests.guarding import KEY, guard, note, with_ward
 
 pytest.importorskip("cryptography")
 
@@ -93,3 +96,41 @@ def test_a_vault_stays_bound_when_its_key_is_changed(tmp_path: Path) -> None:
         vault.bind("one", "clinic")
         with pytest.raises(LedgerMismatch):
             vault.bind("two", "clinic")
+
+
+@pytest.mark.parametrize("text", [TEXT, "It was Brenquilosis."], ids=["draws", "nothing to draw"])
+def test_when_the_ledger_goes_away_nothing_comes_out_raw_and_the_receipt_says_so(tmp_path: Path, text: str) -> None:
+    with book(tmp_path, "one") as one:
+        guarded = guard(one)
+        assert "Brenquilosis" in guarded.sanitise("x", [note(text, 1)]).text
+    for asked in (note(text, 1), note(text, 2)):  # the ledger is closed by now
+        answer = guarded.sanitise("x", [asked])
+        assert "Brenquilosis" not in answer.text and "[DIAGNOSIS_1]" in answer.text
+        tiers = {tier for tiers in answer.receipt.spans.values() for tier in tiers}
+        assert tiers == {"placeholder"} and not answer.receipt.ledger
+        assert answer.receipt.guarantee is Guarantee.LDP_PER_VALUE
+        assert json.loads(json.dumps(answer.receipt.plain(), allow_nan=False))["subject_epsilon"] is None
+        assert "of the subject drawn most of nothing is known" in answer.receipt.says()
+
+
+def test_when_drawing_fails_in_the_middle_of_a_question_nothing_comes_out_raw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with book(tmp_path, "one") as one:
+        guarded = guard(one)
+
+        def full(*arguments: object, **named: object) -> None:
+            raise DiskFull(one.path)
+
+        monkeypatch.setattr(Accounts, "draw", full)
+        answer = guarded.sanitise("x", [note(TEXT, 1)])
+        assert "Brenquilosis" not in answer.text and not answer.receipt.ledger
+        assert answer.receipt.epsilon == 0
+
+
+def test_when_the_ledger_goes_away_no_value_is_given_back(tmp_path: Path) -> None:
+    with book(tmp_path, "one") as one:
+        guarded = guard(one, with_ward())
+        context = guarded.sanitise("x", [note(TEXT, 1)], role="ward")
+        assert "Anna" in guarded.rehydrate("It is [PERSON_1].", context, role="ward")
+    assert guarded.rehydrate("It is [PERSON_1].", context, role="ward") == "It is [PERSON_1]."

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.guard.policy import Policy
 from stillroom.guard.rehydrate import rehydrated
 from stillroom.privacy.ledger import Ledger
-from tests.guarding import book, calm, guard, note
+from tests.guarding import book, guard, note, with_ward
 
 pytest.importorskip("cryptography")
 
@@ -22,12 +21,6 @@ GIVEN = {"[PERSON_1]": "Anna Nkemelu", "[PHONE_1]": "(650) 253-0000", "[EMAIL_1]
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     with book(tmp_path) as opened:
         yield opened
-
-
-def with_ward() -> Policy:
-    """Return a policy with a role that reads placeholders and may have their values."""
-    ward = calm().roles["clinician"].model_copy(update={"least": "placeholder"})
-    return calm().model_copy(update={"roles": {**calm().roles, "ward": ward}})
 
 
 def test_values_come_back_for_entitled_callers_alone(ledger: Ledger) -> None:

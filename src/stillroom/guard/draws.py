@@ -101,6 +101,7 @@ class Draws:
         if self._memo is None:
             return Drawing(none, kept=False)
         try:
+            self._memo.check()
             if self._vault is not None and any(place.tier in ("noisy", "surrogate") for place in places):
                 self._vault.bind(self._memo.ledger, self._memo.population)
             return self._drawn(self._memo, places, caller)

@@ -115,6 +115,10 @@ class Memo:
             for each, ask, answer in zip(wanted, asks, answers, strict=True)
         ]
 
+    def check(self) -> None:
+        """Raise, as `draw` does, where the ledger cannot be read by now."""
+        self._accounts.used("")
+
     def spent(self, subject: Subject) -> float:
         """Return Σε of a subject."""
         return self._accounts.spent(self._whom(subject))

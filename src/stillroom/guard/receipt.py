@@ -28,7 +28,8 @@ class Receipt:
         spans: by category, how many stand at each tier.
         raised: how many stand at a stricter tier than their base, because of the risk of the query.
         epsilon: ε newly spent by this call, over all subjects.
-        subject_epsilon: Σε of the subject of whom most was ever drawn, among those in this context.
+        subject_epsilon: Σε of the subject of whom most was ever drawn, among those in this context; None where the
+            ledger cannot be read.
         subject_limit: the ε that may ever be spent on one subject; None without a ledger.
         refused: how many draws were refused, by "subject" or "caller": placeholders stand for them.
         ledger: whether the books could be kept; where not, all values are placeholders.
@@ -43,7 +44,7 @@ class Receipt:
     spans: Mapping[str, Mapping[Tier, int]]
     raised: int
     epsilon: float
-    subject_epsilon: float
+    subject_epsilon: float | None
     subject_limit: float | None
     refused: Mapping[str, int]
     ledger: bool
@@ -67,7 +68,9 @@ class Receipt:
         )
         lines = [f"spans: {spans or 'none'}"]
         spent = f"ε newly spent: {self.epsilon:g}"
-        if self.subject_limit is not None:
+        if self.subject_epsilon is None:
+            spent += "; of the subject drawn most of nothing is known, as the ledger cannot be read"
+        elif self.subject_limit is not None:
             spent += f"; on the subject drawn most of: {self.subject_epsilon:g} of {self.subject_limit:g}"
         lines.append(spent)
         if self.raised:

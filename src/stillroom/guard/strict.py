@@ -180,7 +180,8 @@ class Guard:
         context = self._context(query, passages, role)
         drawing = self._draws.draw([spot.place for spot in context.spots], caller)
         numbers = Numbering()
-        shown = [_shown(s, a, numbers) for s, a in zip(context.spots, drawing.answers, strict=True)]
+        # What was noted once may be shown raw only as long as the books are there (rule 34).
+        shown = [_shown(s, a, numbers, raw=drawing.kept) for s, a in zip(context.spots, drawing.answers, strict=True)]
         lines = [
             Line(spot.place.slot.category, tier, label)
             for spot, (_, tier, label) in zip(context.spots, shown, strict=True)
@@ -326,26 +327,27 @@ class Guard:
 
     def _noted(self, what: str) -> bool:
         """Have it stand in the ledger, once for good, that something is not private; say whether it does."""
-        if self._ledger is None:
+        if self._ledger is None or self._memo is None:
             return False
         purpose = f"guard, policy {self.policy.name} {self.policy.version} ({self._digest[:8]}), {what}"
-        if purpose not in self._in_ledger:
-            try:
-                if all(entry.purpose != purpose for entry in self._ledger.history()):
-                    self._ledger.not_private(purpose)
-            except (StillroomError, sqlite3.Error, OSError):
-                return False
-            self._in_ledger.add(purpose)
+        try:
+            self._memo.check()
+            if purpose not in self._in_ledger and all(e.purpose != purpose for e in self._ledger.history()):
+                self._ledger.not_private(purpose)
+        except (StillroomError, sqlite3.Error, OSError):
+            return False
+        self._in_ledger.add(purpose)
         return True
 
-    def _most(self, context: Context) -> float:
+    def _most(self, context: Context) -> float | None:
         subjects = {spot.place.subject for spot in context.spots if spot.place.subject.unit}
         if self._memo is None:
             return 0.0
         try:
+            self._memo.check()
             return max(map(self._memo.spent, subjects), default=0.0)
         except (StillroomError, sqlite3.Error, OSError):
-            return math.nan
+            return None
 
     def _value(self, name: str, category: str, index: int) -> str | None:
         record = self._store.get(name) or self._passing.get(name)
@@ -371,10 +373,10 @@ def _too_long(passage: Asked) -> bool:
     return not isinstance(passage, Kept) and len(text) > LONGEST_PASSAGE
 
 
-def _shown(spot: Spot, answer: Drawn | None, numbers: Numbering) -> tuple[str, Tier, Guarantee]:
+def _shown(spot: Spot, answer: Drawn | None, numbers: Numbering, *, raw: bool) -> tuple[str, Tier, Guarantee]:
     """Return what stands at a spot, at which tier it ended, and what that guarantees."""
     slot, tier = spot.place.slot, spot.place.tier
-    if tier == "raw":
+    if tier == "raw" and raw:
         return slot.surface, tier, Guarantee.NONE
     if answer is not None and answer.text is not None:
         return answer.text, tier, answer.guarantee
