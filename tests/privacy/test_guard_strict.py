@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from stillroom.documents import Document
-from stillroom.errors import GuardKeyMissing, GuardKeyWrong, LedgerMismatch, UnknownName
+from stillroom.errors import GuardKeyMissing, GuardKeyWrong, LedgerMismatch, PolicyInvalid, UnknownName
 from stillroom.guarantee import Guarantee
 from stillroom.guard.keys import Key
-from stillroom.guard.policy import load_policy
+from stillroom.guard.policy import CategoryRule, load_policy
 from stillroom.guard.strict import LONGEST_PASSAGE, Guard
 from stillroom.privacy.ledger import Ledger
 from stillroom.privacy.noise import OpenDPNoise
@@ -211,6 +211,19 @@ def test_a_document_that_looks_like_a_placeholder_is_not_taken_for_one(ledger: L
     guarded = guard(ledger)
     kept = list(guarded.ingest([note("[PERSON_1] wrote to Anna Nkemelu.", 1)]))
     assert kept[0].text == "(PERSON_1) wrote to [PERSON_1]."
+
+
+def test_a_policy_that_was_made_in_python_and_cannot_draw_is_refused_at_once() -> None:
+    rule = CategoryRule(tier="noisy", mechanism="tree", epsilon=1.0, dictionary="moons")
+    with pytest.raises(PolicyInvalid, match=r"categories\.city\.mechanism"):
+        guard(None, calm().model_copy(update={"categories": {"city": rule}}))
+
+
+def test_an_entitled_role_of_the_shipped_policy_gets_the_true_values_back(ledger: Ledger) -> None:
+    guarded = guard(ledger, calm())
+    context = guarded.sanitise("x", [note(TEXT, 1)], role="clinician")
+    said = "[PERSON_1] came on [DATE_1] at [AGE_1]."
+    assert guarded.rehydrate(said, context, role="clinician") == "Anna Nkemelu came on 2021-03-05 at 47."
 
 
 def test_two_documents_share_no_placeholder(ledger: Ledger) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from stillroom.errors import LedgerMismatch, StillroomError, UnitsShared
 from stillroom.guarantee import Guarantee
-from stillroom.guard.mechanisms import Mechanism, make
+from stillroom.guard.mechanisms import Mechanism
 from stillroom.guard.mechanisms.composite import part
 from stillroom.guard.memo import Drawn, Memo, Subject, Wanted
 from stillroom.guard.policy import Policy, Tier
@@ -74,23 +74,14 @@ class Draws:
     def __init__(self, policy: Policy, memo: Memo | None, vault: Vault | None = None) -> None:
         self._policy, self._memo, self._vault = policy, memo, vault
         self._order = {name: number for number, name in enumerate(policy.categories)}
-        self._mechanisms: dict[tuple[str, Tier], Mechanism] = {}
+        self._mechanisms: dict[str, Mechanism] = {}
         self._leads: dict[tuple[Subject, str], str] = {}
 
-    def mechanism(self, category: str, tier: Tier) -> Mechanism:
-        """Return the mechanism of a category at the noisy or the surrogate tier. Raises BadOption, UnknownName."""
-        key = category, tier
-        if key not in self._mechanisms:
-            rule = self._policy.rule(category)
-            self._mechanisms[key] = (
-                make("surrogate", category)
-                if tier == "surrogate"
-                else make(
-                    rule.mechanism, category, epsilon=rule.epsilon, low=rule.low, high=rule.high, step=rule.step,
-                    dictionary=rule.dictionary,
-                )
-            )  # fmt: skip
-        return self._mechanisms[key]
+    def mechanism(self, category: str) -> Mechanism:
+        """Return the mechanism of a category at the noisy or the surrogate tier."""
+        if category not in self._mechanisms:
+            self._mechanisms[category] = self._policy.mechanism(category)
+        return self._mechanisms[category]
 
     def draw(self, places: Sequence[Place], caller: str) -> Drawing:
         """Return what stands at each place at the noisy or the surrogate tier; whatever fails leaves placeholders.
@@ -125,7 +116,7 @@ class Draws:
             if drawn:
                 person = people.get(place.document) if self._of_person(place) else None
                 slot = person or place.slot
-                mechanism = self.mechanism(slot.category, place.tier)
+                mechanism = self.mechanism(slot.category)
                 wanted[number] = Wanted(slot.category, slot.canonical, place.subject, mechanism)
         answers: list[Drawn | None] = [None] * len(places)
         charged: list[float] = []

@@ -22,7 +22,7 @@ from stillroom.guard.draws import Draws, Place
 from stillroom.guard.ingest import Finder, digest, finding, ingest, read
 from stillroom.guard.keys import Key
 from stillroom.guard.memo import Drawn, Memo
-from stillroom.guard.policy import Policy, Tier, load_policy
+from stillroom.guard.policy import Policy, Tier, check_policy, load_policy
 from stillroom.guard.receipt import Line, Receipt, not_covered, spans_of
 from stillroom.guard.records import Kept, MemoryStore, Record, Store, VaultStore, cut, joined, seen
 from stillroom.guard.rehydrate import rehydrated
@@ -105,6 +105,7 @@ class Guard:
         noise: Noise | None = None,
     ) -> None:
         self.policy = policy if isinstance(policy, Policy) else load_policy(policy)
+        check_policy(self.policy, self.policy.name)
         self._ledger, self._finder, self._embedder = ledger, finder, embedder
         limit = self.policy.account.epsilon_per_subject
         self._memo = None if ledger is None else Memo(ledger, key, limit=limit, noise=noise)
