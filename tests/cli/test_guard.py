@@ -132,6 +132,25 @@ def test_documents_are_ingested_asked_and_accounted_for(
     assert json.loads(capsys.readouterr().out)["guard"]["limit"] == 5.0
 
 
+def test_whoever_gets_values_back_is_told_that_nothing_is_guaranteed(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "notes.jsonl").write_text(json.dumps({"note": "Mr. Okonkwo came on 5 March 2021 to us.", "patient": "7"}))
+    assert run("guard", "ingest", "notes.jsonl", "--vault", "clinic.vault", "--unit", "patient") == 0
+    monkeypatch.setattr(ask_module, "load_lm", lambda name: Writer("It was [PERSON_1]."))
+    monkeypatch.setattr(ask_module, "load_embedder", lambda name: Themes())
+    ask = ("ask", "clinic.vault", "Who came to us?", "--source", "raw", "--ledger", "clinic.ledger")
+    for role, given in (("clinician", True), ("outside", False)):
+        capsys.readouterr()
+        assert run(*ask, "--role", role) == 0
+        out = capsys.readouterr().out
+        assert ("Okonkwo" in out) is ("guarantee: none" in out) is ("values given back: person" in out) is given
+    assert run(*ask, "--role", "clinician", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["guarantee"] == shown["receipt"]["guarantee"] == "none"
+    assert shown["receipt"]["given_back"] == ["person"]
+
+
 def test_keys_are_made_once_and_changed_whole(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert stat.S_IMODE((here / "key").stat().st_mode) == 0o600
     assert run("guard", "key", "new", "key") == 2

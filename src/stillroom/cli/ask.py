@@ -120,6 +120,8 @@ def _text(answer: Answer) -> str:
         lines.append(f"guarantee: {answer.guarantee.value}; spent: nothing")
     else:
         lines += answer.receipt.says().splitlines()
+        if answer.guarantee is not answer.receipt.guarantee:
+            lines.append(f"guarantee of this answer: {answer.guarantee.value}")
     return "\n".join(printable(line.replace("\n", "; ") if line.startswith("  [") else line) for line in lines)
 
 

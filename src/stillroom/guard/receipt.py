@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stillroom.guarantee import Guarantee
@@ -34,7 +34,9 @@ class Receipt:
         refused: how many draws were refused, by "subject" or "caller": placeholders stand for them.
         ledger: whether the books could be kept; where not, all values are placeholders.
         not_covered: what the guarantee does not speak of.
-        guarantee: the weakest of all spans: `none` where something stands raw, or nothing was found.
+        guarantee: the weakest of all spans: `none` where something stands raw, or nothing was found, or a value was
+            given back.
+        given_back: categories of which values were put back into an answer.
     """
 
     policy: str
@@ -50,6 +52,11 @@ class Receipt:
     ledger: bool
     not_covered: tuple[str, ...]
     guarantee: Guarantee
+    given_back: tuple[str, ...] = ()
+
+    def with_values(self, categories: Iterable[str]) -> Receipt:
+        """Return the receipt of an answer into which values of these categories were put back."""
+        return replace(self, guarantee=Guarantee.NONE, given_back=tuple(sorted(set(categories))))
 
     def plain(self) -> dict[str, Any]:
         """Return what JSON can say of it."""
@@ -78,6 +85,8 @@ class Receipt:
         for why, count in self.refused.items():
             of = {"subject": "the subject's account", "caller": "the caller's quota"}[why]
             lines.append(f"refused: {count}, as {of} is empty; placeholders stand for them")
+        if self.given_back:
+            lines.append(f"values given back: {', '.join(self.given_back)}")
         if not self.ledger:
             lines.append("no ledger kept the books: every value is a placeholder")
         lines.append(f"guarantee: {self.guarantee.value}; not covered: {'; '.join(self.not_covered)}")
