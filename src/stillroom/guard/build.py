@@ -5,6 +5,7 @@ from __future__ import annotations
 from stillroom.guard.categories import CATEGORIES, category
 from stillroom.guard.detect.base import Detector
 from stillroom.guard.detect.closedworld import ClosedWorld
+from stillroom.guard.detect.disguise import DisguiseDetector
 from stillroom.guard.detect.identifiers import IdentifierDetector
 from stillroom.guard.detect.lists import countries, nationalities, states
 from stillroom.guard.detect.patterns import PatternDetector, UserPatterns
@@ -23,7 +24,7 @@ def build(policy: Policy, names: Detector | None = None) -> Union:
     Raises MissingExtra without the extra guard.
     """
     places = WordDetector({"country": countries(), "nationality": nationalities(), "city": states()}, "places")
-    detectors: list[Detector] = [PatternDetector(), MedicalDetector(), places]
+    detectors: list[Detector] = [PatternDetector(), DisguiseDetector(), MedicalDetector(), places]
     if policy.words:
         detectors.append(WordDetector(policy.words, "policy words"))
     if policy.patterns:

@@ -18,6 +18,7 @@ from stillroom.guarantee import Guarantee, weakest
 from stillroom.guard.build import build
 from stillroom.guard.categories import CATEGORIES, category
 from stillroom.guard.context import Context, Found, Numbering, Spot
+from stillroom.guard.detect.union import LONGEST_RUN
 from stillroom.guard.draws import Draws, Place
 from stillroom.guard.ingest import Finder, digest, finding, ingest, read
 from stillroom.guard.keys import Key
@@ -264,7 +265,7 @@ class Guard:
 
     def _found(self, passages: Sequence[Asked]) -> list[Found]:
         new = [p if isinstance(p, Document) else Document.of(p) for p in passages if not isinstance(p, Kept)]
-        new = [Document(d.id, d.text[:LONGEST_PASSAGE], d.unit, d.metadata) for d in new]
+        new = [Document(d.id, _read_of(d.text), d.unit, d.metadata) for d in new]
         # A digest of all that is read tells whether it was read before.
         names = [self._passing.name(repr((d.id, d.unit, d.text, sorted(d.metadata.items())))) for d in new]
         unread = {name: d for name, d in zip(names, new, strict=True) if self._passing.get(name) is None}
@@ -367,6 +368,15 @@ def _kept(records: Iterable[Record]) -> Iterator[Kept]:
 def _one(record: Record, name: str) -> Record:
     """Return a record of a single passage: one that is not ingested comes at the length it has."""
     return Record(name, record.subject, record.policy, (joined(record.passages),), record.metadata)
+
+
+def _read_of(text: str) -> str:
+    """Return what is read of a text: up to a blank, as half a word passes for another one."""
+    if len(text) <= LONGEST_PASSAGE:
+        return text
+    # A run without a blank of this length is withheld whole.
+    blanks = (i for i in range(LONGEST_PASSAGE, LONGEST_PASSAGE - LONGEST_RUN, -1) if text[i].isspace())
+    return text[: next(blanks, LONGEST_PASSAGE)]
 
 
 def _too_long(passage: Asked) -> bool:
