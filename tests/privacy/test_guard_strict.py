@@ -226,6 +226,20 @@ def test_an_entitled_role_of_the_shipped_policy_gets_the_true_values_back(ledger
     assert guarded.rehydrate(said, context, role="clinician") == "Anna Nkemelu came on 2021-03-05 at 47."
 
 
+def test_a_mail_address_has_one_surrogate_whichever_passages_of_its_document_are_found(ledger: Ledger) -> None:
+    surrogate = CategoryRule(tier="surrogate", mechanism="surrogate", composite="person")
+    policy = calm().model_copy(update={"categories": {**calm().categories, "email": surrogate}})
+    guarded = guard(ledger, policy)
+    first = f"Anna Nkemelu wrote from a@x.org. {'More was said. ' * 60}"
+    two = list(guarded.ingest([note(f"{first}Then came Bela Orsolan.", 1)]))
+    one = list(guarded.ingest([note("Anna Nkemelu wrote from a@x.org.", 2)]))
+    assert len(two) == 2 and len(one) == 1
+    alone, both = guarded.sanitise("x", two[:1]).texts[0], guarded.sanitise("x", two).texts[0]
+    assert alone == both
+    name, mail = guarded.sanitise("x", one).texts[0].removesuffix(".").split(" wrote from ")
+    assert mail == f"{'.'.join(name.lower().split())}@example.org"  # of a document that speaks of one person
+
+
 def test_two_documents_share_no_placeholder(ledger: Ledger) -> None:
     answer = guard(ledger).sanitise("x", [note("Anna Nkemelu.", 1), note("Anna Nkemelu.", 2)], role="outside")
     assert answer.texts == ("[PERSON_1].", "[PERSON_2].")

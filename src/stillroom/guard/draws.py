@@ -83,8 +83,11 @@ class Draws:
             self._mechanisms[category] = self._policy.mechanism(category)
         return self._mechanisms[category]
 
-    def draw(self, places: Sequence[Place], caller: str) -> Drawing:
+    def draw(self, places: Sequence[Place], caller: str, people: Mapping[str, Slot] | None = None) -> Drawing:
         """Return what stands at each place at the noisy or the surrogate tier; whatever fails leaves placeholders.
+
+        Args:
+            people: by document, the person of one that speaks of one only, in all that it says.
 
         Raises LedgerMismatch, UnitsShared where the draws are in another ledger: this one would make them anew.
         """
@@ -95,16 +98,15 @@ class Draws:
             self._memo.check()
             if self._vault is not None and any(place.tier in ("noisy", "surrogate") for place in places):
                 self._vault.bind(self._memo.ledger, self._memo.population)
-            return self._drawn(self._memo, places, caller)
+            return self._drawn(self._memo, places, caller, people or {})
         except (LedgerMismatch, UnitsShared):
             raise
         except (StillroomError, sqlite3.Error, OSError):
             # The books cannot be kept: nothing is drawn, and nothing was charged (rule 34).
             return Drawing(none, kept=False)
 
-    def _drawn(self, memo: Memo, places: Sequence[Place], caller: str) -> Drawing:
+    def _drawn(self, memo: Memo, places: Sequence[Place], caller: str, people: Mapping[str, Slot]) -> Drawing:
         leads = self._settled(memo, places, caller)
-        people = _people(places)
         wanted: dict[int, Wanted] = {}
         for number, place in enumerate(places):
             category = place.slot.category
@@ -160,12 +162,3 @@ class Draws:
             return None
         text = answer.text if wanted.category == place.slot.category else part(place.slot.category, answer.text)
         return None if text is None else Drawn(text, answer.charged, None, answer.guarantee)
-
-
-def _people(places: Sequence[Place]) -> dict[str, Slot]:
-    """Return the person of each document that speaks of one only."""
-    people: dict[str, dict[int, Slot]] = {}
-    for place in places:
-        if place.slot.category == "person":
-            people.setdefault(place.document, {})[place.slot.index] = place.slot
-    return {document: next(iter(each.values())) for document, each in people.items() if len(each) == 1}

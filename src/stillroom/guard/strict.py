@@ -17,7 +17,7 @@ from stillroom.errors import BadOption, LedgerMismatch, MissingExtra, StillroomE
 from stillroom.guarantee import Guarantee, weakest
 from stillroom.guard.build import build
 from stillroom.guard.categories import CATEGORIES, category
-from stillroom.guard.context import Context, Found, Numbering, Spot
+from stillroom.guard.context import Context, Found, Numbering, Spot, people
 from stillroom.guard.detect.union import LONGEST_RUN
 from stillroom.guard.draws import Draws, Place
 from stillroom.guard.ingest import Finder, digest, finding, ingest, read
@@ -180,7 +180,8 @@ class Guard:
         """
         self.policy.tier("unknown", role)  # so that an unknown role is told before anything is read
         context = self._context(query, passages, role)
-        drawing = self._draws.draw([spot.place for spot in context.spots], caller)
+        alone = people(record for record, _ in context.found)
+        drawing = self._draws.draw([spot.place for spot in context.spots], caller, alone)
         numbers = Numbering()
         # What was noted once may be shown raw only as long as the books are there (rule 34).
         shown = [_shown(s, a, numbers, raw=drawing.kept) for s, a in zip(context.spots, drawing.answers, strict=True)]
