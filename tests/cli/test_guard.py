@@ -132,6 +132,15 @@ def test_documents_are_ingested_asked_and_accounted_for(
     assert json.loads(capsys.readouterr().out)["guard"]["limit"] == 5.0
 
 
+def test_a_vault_without_source_raw_is_told_what_to_add(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "notes.jsonl").write_text(json.dumps({"note": TEXT, "patient": "7"}))
+    assert run("guard", "ingest", "notes.jsonl", "--vault", "clinic.vault") == 0
+    for path in ("clinic.vault", "notes.jsonl"):
+        capsys.readouterr()
+        assert run("ask", path, "Fever?") == 2
+        assert "--source raw" in capsys.readouterr().err
+
+
 def test_whoever_gets_values_back_is_told_that_nothing_is_guaranteed(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,11 @@ def test_another_value_subject_category_mechanism_or_population_is_another_draw(
         assert one(Memo(other, KEY, limit=4.0), asked[0]).charged == 1.0
 
 
+def test_what_is_wanted_shows_neither_value_nor_subject() -> None:
+    shown = repr(Wanted("person", "Anna Nkemelu", ANNA, NAME))
+    assert "Nkemelu" not in shown and ANNA.id not in shown
+
+
 def test_control_fresh_draws_would_be_averaged_away(memo: Memo) -> None:
     mechanism, noise = make("laplace", "age", low=0, high=8, step=1, epsilon=4.0), OpenDPNoise()
     fresh = [int(mechanism.draw("3", noise)) for _ in range(501)]

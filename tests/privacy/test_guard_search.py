@@ -141,5 +141,6 @@ def test_a_repeated_question_runs_no_detector_and_embeds_nothing(ledger: Ledger)
 
 
 def test_an_empty_question_is_told(ledger: Ledger) -> None:
-    with pytest.raises(BadOption):
-        Rag.over_documents(guard(ledger, calm()), Writer("")).ask(" ")
+    for asked in (" ", "\u200b"):
+        with pytest.raises(BadOption):
+            Rag.over_documents(guard(ledger, calm()), Writer("")).ask(asked)

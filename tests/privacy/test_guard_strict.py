@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from stillroom.documents import Document
-from stillroom.errors import GuardKeyMissing, GuardKeyWrong, LedgerMismatch, PolicyInvalid, UnknownName
+from stillroom.errors import GuardKeyMissing, GuardKeyWrong, PolicyInvalid, UnknownName, VaultStale
 from stillroom.guarantee import Guarantee
 from stillroom.guard.keys import Key
 from stillroom.guard.policy import CategoryRule, load_policy
-from stillroom.guard.strict import LONGEST_PASSAGE, Guard
+from stillroom.guard.strict import LONGEST_PASSAGE, REMEMBERED, Guard
 from stillroom.privacy.ledger import Ledger
 from stillroom.privacy.noise import OpenDPNoise
 from stillroom.testing.noise import RecordedNoise
@@ -263,6 +263,19 @@ def test_a_long_passage_is_cut_at_a_public_length_and_the_receipt_says_so(ledger
     assert "too long" in answer.receipt.says()
 
 
+def test_a_thousand_new_passages_push_no_old_one_of_the_same_question_out(ledger: Ledger) -> None:
+    guarded = guard(ledger)
+    guarded.sanitise("x", ["Anna Nkemelu came."])
+    answer = guarded.sanitise("x", ["Anna Nkemelu came.", *(f"It is {'i' * i}." for i in range(REMEMBERED))])
+    assert len(answer.texts) == REMEMBERED + 1 and "Nkemelu" not in answer.text
+
+
+@pytest.mark.parametrize("query", ["", " ", "\u200b", "\u200b \ufeff\n"])
+def test_a_question_of_nothing_visible_is_empty(ledger: Ledger, query: str) -> None:
+    answer = guard(ledger, load_policy("clinic")).sanitise(query, [note(TEXT, 1)])
+    assert answer.receipt.spans["person"] == {"placeholder": 1}
+
+
 # The vault
 
 
@@ -286,7 +299,10 @@ def test_a_vault_of_another_key_or_policy_and_a_missing_key_are_told(
 ) -> None:
     with guard(ledger, vault=tmp_path / "vault") as one:
         list(one.ingest([note(TEXT, 1)]))
-    with guard(ledger, load_policy("clinic"), vault=tmp_path / "vault") as other, pytest.raises(LedgerMismatch):
+    with (
+        guard(ledger, load_policy("clinic"), vault=tmp_path / "vault") as other,
+        pytest.raises(VaultStale, match="guard ingest"),
+    ):
         other.passages()
     with pytest.raises(GuardKeyWrong):
         Guard(calm(), vault=tmp_path / "vault", key=Key(bytes(32)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,17 @@ def test_a_part_of_one_name_is_that_person_and_a_part_of_two_is_somebody_else() 
     for name in ("sara schwarz", "otto schwarz", "schwarz"):
         numbers.add("person", name)
     assert numbers.add("person", "schwarz") == ("schwarz", 3)
+
+
+def test_thousands_of_names_are_numbered_in_time_that_grows_with_them() -> None:
+    def seconds(count: int) -> float:
+        numbers, began = Numbers(), time.process_time()
+        for i in range(count):
+            numbers.add("person", f"anna{i} nkemelu{i}")
+            numbers.add("person", f"nkemelu{i}")
+        return time.process_time() - began
+
+    assert seconds(8000) < 1
 
 
 def test_a_title_makes_no_slot_and_a_category_that_nobody_knows_is_unknown() -> None:

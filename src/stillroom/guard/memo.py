@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stillroom.guarantee import Guarantee
 from stillroom.guard.keys import Key, Ring
@@ -34,8 +34,8 @@ class Wanted:
     """An answer that is wanted: a canonical value of a category, of whom, and by which mechanism."""
 
     category: str
-    value: str
-    subject: Subject
+    value: str = field(repr=False)
+    subject: Subject = field(repr=False)
     mechanism: Mechanism
 
 

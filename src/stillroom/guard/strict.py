@@ -13,7 +13,7 @@ from typing import Self
 from stillroom.documents import Document
 from stillroom.embed.base import Embedder
 from stillroom.embed.remembered import RememberedEmbedder
-from stillroom.errors import BadOption, LedgerMismatch, MissingExtra, StillroomError
+from stillroom.errors import BadOption, MissingExtra, StillroomError, VaultStale
 from stillroom.guarantee import Guarantee, weakest
 from stillroom.guard.build import build
 from stillroom.guard.categories import CATEGORIES, category
@@ -33,6 +33,7 @@ from stillroom.guard.vault import Vault
 from stillroom.loading import EMBEDDER, load_embedder
 from stillroom.privacy.ledger import Ledger
 from stillroom.privacy.noise import Noise
+from stillroom.text import normalise
 
 LONGEST_PASSAGE = 20_000
 """Characters of a passage that `sanitise` reads when it was not ingested; what comes after them is left out."""
@@ -269,12 +270,14 @@ class Guard:
         new = [Document(d.id, _read_of(d.text), d.unit, d.metadata) for d in new]
         # A digest of all that is read tells whether it was read before.
         names = [self._passing.name(repr((d.id, d.unit, d.text, sorted(d.metadata.items())))) for d in new]
-        unread = {name: d for name, d in zip(names, new, strict=True) if self._passing.get(name) is None}
-        fresh: dict[str, Record] = {}
+        # Taken out before new ones are put in, which push old ones out.
+        held = {name: record for name in names if (record := self._passing.get(name)) is not None}
+        unread = {name: d for name, d in zip(names, new, strict=True) if name not in held}
         if unread:
             records = read(list(unread.values()), self._store, self.policy, self._detectors())
             fresh = {name: _one(record, name) for name, record in zip(unread, records, strict=True)}
             self._passing.put(list(fresh.values()))
+            held |= fresh
         passing = iter(names)
         found: list[Found] = []
         for passage in passages:
@@ -282,10 +285,8 @@ class Guard:
                 record, number = self._record(passage)
                 found.append((record, record.passages[number]))
             else:
-                name = next(passing)
-                held = fresh.get(name) or self._passing.get(name)
-                assert held is not None
-                found.append((held, held.passages[0]))
+                known = held[next(passing)]
+                found.append((known, known.passages[0]))
         return found
 
     def _record(self, passage: Kept) -> tuple[Record, int]:
@@ -299,10 +300,10 @@ class Guard:
     def _check(self, record: Record) -> None:
         if record.policy != self._digest:
             path = self._store.vault.path if isinstance(self._store, VaultStore) else Path("memory")
-            raise LedgerMismatch(path, "documents read by a policy", record.policy[:8], self._digest[:8])
+            raise VaultStale(path, record.policy[:8], self.policy.name, self._digest[:8])
 
     def _risks(self, query: str, found: Sequence[Found], raw: Collection[str]) -> list[float]:
-        if not query.strip():
+        if not normalise(query).strip():
             return [math.nan] * len(found)
         scored = [
             Template(seen(text, raw), (*text.slots, *(s for each in record.metadata.values() for s in each.slots)))

@@ -63,19 +63,25 @@ class Numbers:
 
     def __init__(self) -> None:
         self._index: dict[str, dict[str, int]] = {}
+        self._people: dict[str, set[str]] = {}
 
     def add(self, name: str, value: str) -> tuple[str, int]:
         """Return the value that a value stands for, and its number within its category, from 1."""
         known = self._index.setdefault(name, {})
         if name == "person" and value not in known:
-            value = self._longer(value, known) or value
+            value = self._longer(value) or value
+            for part in value.split():
+                self._people.setdefault(part, set()).add(value)
         return value, known.setdefault(value, len(known) + 1)
 
-    @staticmethod
-    def _longer(value: str, known: dict[str, int]) -> str | None:
-        parts = value.split()
-        longer = [other for other in known if set(parts) < set(other.split())]
-        return longer[0] if len(longer) == 1 else None
+    def _longer(self, value: str) -> str | None:
+        parts = set(value.split())
+        longer: list[str] = []
+        for other in min((self._people.get(part, set()) for part in parts), key=len, default=set()):
+            longer += [other] if parts < set(other.split()) else []
+            if len(longer) > 1:
+                return None  # it may be either
+        return longer[0] if longer else None
 
 
 def templates(
