@@ -132,6 +132,17 @@ def test_documents_are_ingested_asked_and_accounted_for(
     assert json.loads(capsys.readouterr().out)["guard"]["limit"] == 5.0
 
 
+def test_a_second_ledger_is_no_way_to_a_fresh_draw(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "text.txt").write_text(TEXT)
+    assert run("ledger", "open", "second.ledger", "--epsilon", "10", "--population", "clinic again") == 0
+    rewrite = ("guard", "rewrite", "text.txt", "--query", "Who?", "--unit", "P7", "--ledger")
+    assert run(*rewrite, "clinic.ledger") == 0
+    capsys.readouterr()
+    assert run(*rewrite, "second.ledger") == 3
+    out, err = capsys.readouterr()
+    assert not out and "'clinic': use that ledger" in err and "P7" not in err and "p7" not in err
+
+
 def test_a_vault_without_source_raw_is_told_what_to_add(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "notes.jsonl").write_text(json.dumps({"note": TEXT, "patient": "7"}))
     assert run("guard", "ingest", "notes.jsonl", "--vault", "clinic.vault") == 0

@@ -48,6 +48,12 @@ def test_a_value_leaves_by_its_tier_and_the_receipt_says_which(ledger: Ledger) -
         assert private not in str(receipt) + receipt.says() + repr(answer.slots)
 
 
+def test_equal_values_of_a_subject_get_equal_draws_in_all_its_documents_and_the_receipt_says_so(ledger: Ledger) -> None:
+    answer = guard(ledger).sanitise("x", [note(TEXT, 1, 1), note(TEXT, 1, 2)])
+    assert answer.texts[0].partition(" at ")[0] == answer.texts[1].partition(" at ")[0]
+    assert any("equal" in each for each in answer.receipt.not_covered)
+
+
 def test_thirty_notes_of_one_patient_are_one_draw_and_one_charge(ledger: Ledger) -> None:
     guarded = guard(ledger)
     notes = [note(f"Visit {'i' * i} of somebody born on 1961-04-30.", 7, i) for i in range(30)]

@@ -19,7 +19,7 @@ from stillroom.guard.policy import Policy
 from stillroom.guard.records import Record, Store, cut
 from stillroom.guard.spans import Span
 from stillroom.guard.template import Numbers, Template, templates
-from stillroom.guard.together import found_together, readable_name, shown_names
+from stillroom.guard.document import found_together, readable_name, shown_names
 from stillroom.readers import unit_id
 from stillroom.text import normalise
 

@@ -13,6 +13,7 @@ from stillroom.guard.policy import Tier
 NOT_COVERED = (
     "what no detector found",
     "that a value was found, its category and its place: the template",
+    "that two values of one subject are equal: the same stands in their place",
 )
 """What no receipt covers (rule 25)."""
 
