@@ -140,7 +140,9 @@ def test_a_second_ledger_is_no_way_to_a_fresh_draw(here: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert run(*rewrite, "second.ledger") == 3
     out, err = capsys.readouterr()
-    assert not out and "'clinic': use that ledger" in err and "P7" not in err and "p7" not in err
+    assert (
+        not out and "of population 'clinic'" in err and "use that ledger" in err and "P7" not in err and "p7" not in err
+    )
 
 
 def test_a_vault_without_source_raw_is_told_what_to_add(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,6 +34,7 @@ EVASIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "a pin in words": ("I think his pin is four nine.", ("four", "nine")),
     "an age in two words": ("She is sixty two now.", ("sixty", "two")),
     "an age in one word": ("She is sixty now.", ("sixty",)),
+    "a name after its label": ("patient: will young", ("will", "young")),
     "mail without its suffix": ("Write to john dot doe at gmail today.", ("john", "doe", "gmail")),
     "mail without dot and suffix": ("Write to johnny at gmail today.", ("johnny", "gmail")),
     "mail at a host": ("Write to john.doe at example. It works.", ("john", "doe", "example")),

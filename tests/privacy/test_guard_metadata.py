@@ -48,10 +48,12 @@ def test_a_field_that_is_called_like_a_hidden_one_keeps_its_own_value(guarded: G
         ("SMITH SAID THAT HE SLEPT WELL.", {"patient": "Adam Smith"}),
         ("smith said that he slept well.", {"patient": "Adam Smith"}),
         ("Seen at home. Later Smith slept.", {"from_name": "SMITH"}),
+        ("will smith slept well, and will called.", {"patient": "Will Smith"}),
     ],
 )
 def test_a_value_of_the_metadata_is_found_in_the_text(guarded: Guard, text: str, metadata: dict[str, str]) -> None:
-    assert "smith" not in read(guarded, text, **metadata).casefold()
+    shown = read(guarded, text, **metadata).casefold()
+    assert "smith" not in shown and "will" not in shown
 
 
 def test_a_value_of_the_text_is_found_in_the_metadata(guarded: Guard) -> None:

@@ -14,12 +14,12 @@ from typing import Protocol
 from stillroom.documents import Document
 from stillroom.guard.build import build
 from stillroom.guard.categories import category
+from stillroom.guard.document import found_together, readable_name, shown_names
 from stillroom.guard.memo import Subject
 from stillroom.guard.policy import Policy
 from stillroom.guard.records import Record, Store, cut
 from stillroom.guard.spans import Span
 from stillroom.guard.template import Numbers, Template, templates
-from stillroom.guard.document import found_together, readable_name, shown_names
 from stillroom.readers import unit_id
 from stillroom.text import normalise
 

@@ -11,7 +11,10 @@ from stillroom.guard.spans import Span
 from stillroom.lexicon import is_stopword
 
 _GUESSES = frozenset({"phone", "address", "number", "postcode", "person", "organisation", "city", "time"})
-"""What other detectors take the digits and words of a date for. What is checked or labelled stays what it is."""
+"""What other detectors take the digits and words of a date for. What is labelled stays what it is."""
+
+_CHECKED = "identifiers"
+"""The detector whose check digits one date in ten has by chance."""
 
 _LONGEST = 40
 _MONTH = re.compile(r"\d{4}-\d{2}")
@@ -34,7 +37,8 @@ def untangled(sentence: str, spans: Sequence[Span]) -> list[Span]:
     ages = [span for span in spans if span.category == "age"]
     found: list[Span] = []
     for span in spans:
-        if span.category in _GUESSES and whole:
+        guess = span.category in _GUESSES or (span.category == "national_id" and span.detector == _CHECKED)
+        if guess and whole:
             found += _outside(sentence, span, whole)
         elif not (span.category == "date" and ages and _told(sentence, span, ages)):
             found.append(span)

@@ -32,7 +32,8 @@ _WHOLE = frozenset(
 )  # fmt: skip
 _PARTS = frozenset({"person"})
 _COMMON = 4.5
-"""Public frequency from which a part of a name is propagated only where it has a capital too ("Will", "Mark")."""
+"""Public frequency from which a part of a name is propagated only where it has a capital too ("Will", "Mark"), unless
+the text has none."""
 
 _NAMES_TOO = frozenset({"will", "may"})
 """Stop words that are names as well."""
@@ -71,6 +72,7 @@ def spread(plain: str, spans: Sequence[Span], values: Values) -> list[Span]:
     if not values:
         return []
     here = list(words_with_spans(plain))
+    uncased = not any(map(str.isupper, plain))
     starts, number = [span.start for span in spans], 0
     found = []
     for i, word in enumerate(here):
@@ -81,7 +83,9 @@ def spread(plain: str, spans: Sequence[Span], values: Values) -> list[Span]:
             continue
         for parts, span in values[word.text].items():
             last = here[min(i + len(parts), len(here)) - 1]
-            if tuple(w.text for w in here[i : i + len(parts)]) == parts and means_it(parts, plain, word.start):
+            if tuple(w.text for w in here[i : i + len(parts)]) == parts and (
+                uncased or means_it(parts, plain, word.start)
+            ):
                 found.append(Span(word.start, last.end, span.category, NAME, span.score))
     return found
 
