@@ -71,6 +71,12 @@ def calm(policy: str | Policy = "clinic") -> Policy:
     )
 
 
+def with_ward() -> Policy:
+    """Return a policy with a role that reads placeholders and may have their values."""
+    ward = calm().roles["clinician"].model_copy(update={"least": "placeholder"})
+    return calm().model_copy(update={"roles": {**calm().roles, "ward": ward}})
+
+
 def real(policy: Policy) -> object:
     """Return the detectors of a policy, Presidio loaded once for the whole process."""
     return build(policy, presidio())

@@ -270,6 +270,16 @@ class GuardKeyRotated(LedgerError):
         super().__init__(f"The key of {str(path)!r} was rotated meanwhile: open it again with the new one.")
 
 
+class VaultStale(LedgerError):
+    """The vault was read by another policy, or another version of it."""
+
+    def __init__(self, path: Path | str, here: str, policy: str, asked: str) -> None:
+        super().__init__(
+            f"{str(path)!r} was read by a policy {here}, but {policy!r} is {asked}: read the documents again into a "
+            f"new vault, with: stillroom guard ingest COLLECTION --vault FILE --policy {policy}"
+        )
+
+
 class GuardDamaged(LedgerError):
     def __init__(self, path: Path | str) -> None:
         super().__init__(

@@ -132,6 +132,47 @@ def test_documents_are_ingested_asked_and_accounted_for(
     assert json.loads(capsys.readouterr().out)["guard"]["limit"] == 5.0
 
 
+def test_a_second_ledger_is_no_way_to_a_fresh_draw(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "text.txt").write_text(TEXT)
+    assert run("ledger", "open", "second.ledger", "--epsilon", "10", "--population", "clinic again") == 0
+    rewrite = ("guard", "rewrite", "text.txt", "--query", "Who?", "--unit", "P7", "--ledger")
+    assert run(*rewrite, "clinic.ledger") == 0
+    capsys.readouterr()
+    assert run(*rewrite, "second.ledger") == 3
+    out, err = capsys.readouterr()
+    assert (
+        not out and "of population 'clinic'" in err and "use that ledger" in err and "P7" not in err and "p7" not in err
+    )
+
+
+def test_a_vault_without_source_raw_is_told_what_to_add(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "notes.jsonl").write_text(json.dumps({"note": TEXT, "patient": "7"}))
+    assert run("guard", "ingest", "notes.jsonl", "--vault", "clinic.vault") == 0
+    for path in ("clinic.vault", "notes.jsonl"):
+        capsys.readouterr()
+        assert run("ask", path, "Fever?") == 2
+        assert "--source raw" in capsys.readouterr().err
+
+
+def test_whoever_gets_values_back_is_told_that_nothing_is_guaranteed(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "notes.jsonl").write_text(json.dumps({"note": "Mr. Okonkwo came on 5 March 2021 to us.", "patient": "7"}))
+    assert run("guard", "ingest", "notes.jsonl", "--vault", "clinic.vault", "--unit", "patient") == 0
+    monkeypatch.setattr(ask_module, "load_lm", lambda name: Writer("It was [PERSON_1]."))
+    monkeypatch.setattr(ask_module, "load_embedder", lambda name: Themes())
+    ask = ("ask", "clinic.vault", "Who came to us?", "--source", "raw", "--ledger", "clinic.ledger")
+    for role, given in (("clinician", True), ("outside", False)):
+        capsys.readouterr()
+        assert run(*ask, "--role", role) == 0
+        out = capsys.readouterr().out
+        assert ("Okonkwo" in out) is ("guarantee: none" in out) is ("values given back: person" in out) is given
+    assert run(*ask, "--role", "clinician", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["guarantee"] == shown["receipt"]["guarantee"] == "none"
+    assert shown["receipt"]["given_back"] == ["person"]
+
+
 def test_keys_are_made_once_and_changed_whole(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert stat.S_IMODE((here / "key").stat().st_mode) == 0o600
     assert run("guard", "key", "new", "key") == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stillroom.guard.detect.base import Detector
+from stillroom.guard.detect.disguise import DisguiseDetector
 from stillroom.guard.detect.identifiers import IdentifierDetector
 from stillroom.guard.detect.lists import countries, nationalities, states
 from stillroom.guard.detect.patterns import PatternDetector, UserPatterns
@@ -38,6 +39,12 @@ class TestPatterns(DetectorConformance):
         ("Mr. Leiva flew home", "Leiva", "person"),
         ("my name is sarah", "sarah", "person"),
         ("five five five one two three four", "five five five one two three four", "number"),
+        ("five, then five / six. One", "five, then five / six. One", "number"),
+        ("She is sixty two now", "sixty two", "age"),
+        ("about sixty two of them", "sixty two", "number"),
+        ("his pin is four nine", "four nine", "password"),
+        ("john dot doe at gmail", "john dot doe at gmail", "email"),
+        ("write john.doe at example", "john.doe at example", "email"),
         ("as a Rolling machine operator there", "Rolling machine operator", "profession"),
         ("An<b>na</b>", "An<b>na", "unknown"),
         ("called &#65;nna here", "&#65;nna", "unknown"),
@@ -48,6 +55,20 @@ class TestPatterns(DetectorConformance):
     @classmethod
     def detector(cls) -> Detector:
         return PatternDetector()
+
+
+class TestDisguise(DetectorConformance):
+    finds = (
+        ("Call ❺❺❺-❶❷ now", "❺❺❺-❶❷", "unknown"),
+        ("Seen was M🅰🆁i🅰 today", "M🅰🆁i🅰", "unknown"),
+        ("It is n g o z i again", "n g o z i", "unknown"),
+        ("<td>M</td><td>a</td><td>r</td>", "M</td><td>a</td><td>r", "unknown"),
+    )
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def detector(cls) -> Detector:
+        return DisguiseDetector()
 
 
 class TestIdentifiers(DetectorConformance):

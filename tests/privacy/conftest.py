@@ -1,4 +1,4 @@
-"""A folder with next to no space, for tests of a full disk."""
+"""An installation of its own for every test, and a folder with next to no space, for tests of a full disk."""
 
 import os
 import subprocess
@@ -7,6 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test notes units where another one, or the machine's user, has them."""
+    monkeypatch.setenv("STILLROOM_HOME", str(tmp_path / "installation"))
 
 
 @pytest.fixture

@@ -207,9 +207,22 @@ def test_control_a_pool_of_the_values_own_neighbours_has_no_epsilon() -> None:
     assert epsilon_of(one_pool(0.5)) == pytest.approx(0.5)  # the same with one public pool
 
 
+def test_a_drawn_age_is_a_whole_number_as_ages_are_written() -> None:
+    ages = make("laplace", "age", low=0.0, high=110.0, step=1.0, epsilon=1.0)
+    assert all(re.fullmatch(r"\d{1,3}", ages.draw("34", OpenDPNoise())) for _ in range(30))
+    assert make("laplace", "amount", low=0, high=10, step=0.05, epsilon=1.0).says(3) == "0.15"
+    assert make("laplace", "amount", low=0, high=1000000, step=10, epsilon=1.0).says(100000) == "1000000"
+
+
 # Surrogates and placeholders
 
 AWKWARD = ["Anna Nkemelu", "王小明", "J. R. O'Neill-Smythe III", "", "a" * 10_000, "+44 20 7946 0000", "\ud800"]
+
+
+def test_no_post_office_has_an_invented_postcode() -> None:
+    """Those of the USA begin at 00501."""
+    drawn = {Surrogate("postcode").draw("x", OpenDPNoise()) for _ in range(2000)}
+    assert len(drawn) > 400 and all(re.fullmatch(r"00[0-4]\d\d", postcode) for postcode in drawn)
 
 
 @pytest.mark.parametrize("category", sorted(FORMS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
 import sqlite3
 import time
@@ -72,8 +73,14 @@ def test_another_value_subject_category_mechanism_or_population_is_another_draw(
     assert all(answer.charged > 0 for answer in answers)
     texts = [answer.text for answer in answers if answer.text not in ("0", "10000000")]
     assert len(set(texts)) == len(texts)
-    with Ledger.open(tmp_path / "other", epsilon=1, delta=1e-6, population="ward") as other:
+    away = tmp_path / "away"
+    with Ledger.open(tmp_path / "other", epsilon=1, delta=1e-6, population="ward", installation=away) as other:
         assert one(Memo(other, KEY, limit=4.0), asked[0]).charged == 1.0
+
+
+def test_what_is_wanted_shows_neither_value_nor_subject() -> None:
+    shown = repr(Wanted("person", "Anna Nkemelu", ANNA, NAME))
+    assert "Nkemelu" not in shown and ANNA.id not in shown
 
 
 def test_control_fresh_draws_would_be_averaged_away(memo: Memo) -> None:
@@ -102,7 +109,10 @@ def test_with_equal_noise_another_value_leaves_no_other_trace(
     recorded: list[Draw] = []
     for at, each in enumerate((value, other)):
         noise = RecordedNoise(OpenDPNoise()) if at == 0 else RecordedNoise(replay=recorded)
-        with Ledger.open(path.with_name(str(at)), epsilon=1, delta=1e-6, population="clinic") as ledger:
+        away = path.with_name(f"installation {at}")
+        with Ledger.open(
+            path.with_name(str(at)), epsilon=1, delta=1e-6, population="clinic", installation=away
+        ) as ledger:
             drawn = Memo(ledger, KEY, limit=4.0, noise=noise).draw(
                 [Wanted(mechanism.category, each, ANNA, mechanism)] * 2, caller="ward"
             )
@@ -163,7 +173,8 @@ def test_the_accounts_do_not_touch_the_book_of_the_collection(ledger: Ledger, me
 )
 def test_never_over_never_lost_never_twice(path: Path, asks: list[tuple[int, int, float]], cuts: set[int]) -> None:
     for old in path.parent.iterdir():
-        old.unlink()
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    home = path.parent / "home"
     Ledger.open(path, epsilon=1, delta=1e-6).close()
     noise, seen = RecordedNoise(OpenDPNoise()), dict[tuple[int, int, float], str]()
     paid: dict[int, list[float]] = {0: [], 1: [], 2: []}
@@ -173,7 +184,7 @@ def test_never_over_never_lost_never_twice(path: Path, asks: list[tuple[int, int
         if at in cuts:
             batches.append([])
     for batch in batches:  # opened anew each time: what was drawn must come from the disk
-        with Ledger.open(path) as ledger:
+        with Ledger.open(path, installation=home) as ledger:
             memo = Memo(ledger, KEY, limit=3.0, noise=noise)
             wanted = [
                 age(str(value), Subject(str(who)), make("laplace", "age", low=0, high=9, step=1, epsilon=epsilon))

@@ -98,6 +98,8 @@ def test_an_entitled_caller_reads_values_and_the_answer_says_that_it_guarantees_
     rag = Rag.over_documents(guarded, Writer("Seen: [PERSON_1]."))
     answer = rag.ask("Who came in?", role="ward")
     assert answer.text == "Seen: Anna Nkemelu." and answer.guarantee is Guarantee.NONE
+    assert answer.receipt.guarantee is Guarantee.NONE and answer.receipt.given_back == ("person",)
+    assert "values given back: person" in answer.receipt.says() and "guarantee: none" in answer.receipt.says()
     assert "Nkemelu" not in repr(answer.passages)
     assert "Nkemelu" not in rag.ask("Who came in?").text
 
@@ -111,8 +113,18 @@ def test_an_empty_account_is_answered_from_the_release(ledger: Ledger, tmp_path:
     answer = Rag.over_documents(guarded, lm, fallback=release).ask("Which treatment helps Snurflepox?")
     assert answer.citations == ("snurflepox/1",) and answer.guarantee is Guarantee.DP
     assert answer.notes[-1] == "Answered from the release: an account is empty."
+    assert answer.spent == answer.receipt.epsilon == 0
     without = Rag.over_documents(guarded, lm).ask("Which treatment helps Snurflepox?")
     assert "[DATE_1]" in without.passages[0].text and "2021" not in repr(without)
+
+
+def test_an_answer_from_the_release_tells_what_was_spent_before(ledger: Ledger, tmp_path: Path) -> None:
+    policy = calm().model_copy(update={"account": calm().account.model_copy(update={"quota_per_caller": 1})})
+    guarded = guard(ledger, policy)
+    list(guarded.ingest([note("Snurflepox was seen on 2021-03-05.", i) for i in range(2)]))
+    answer = Rag.over_documents(guarded, Writer("Giggle Drops."), fallback=made(tmp_path / "a")).ask("Snurflepox?")
+    assert answer.receipt.refused and answer.guarantee is Guarantee.DP
+    assert answer.spent == answer.receipt.epsilon == 1.0
 
 
 def test_a_repeated_question_runs_no_detector_and_embeds_nothing(ledger: Ledger) -> None:
@@ -129,5 +141,6 @@ def test_a_repeated_question_runs_no_detector_and_embeds_nothing(ledger: Ledger)
 
 
 def test_an_empty_question_is_told(ledger: Ledger) -> None:
-    with pytest.raises(BadOption):
-        Rag.over_documents(guard(ledger, calm()), Writer("")).ask(" ")
+    for asked in (" ", "\u200b"):
+        with pytest.raises(BadOption):
+            Rag.over_documents(guard(ledger, calm()), Writer("")).ask(asked)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from stillroom.documents import Document
-from stillroom.errors import GuardKeyMissing, GuardKeyWrong, LedgerMismatch, UnknownName
+from stillroom.errors import GuardKeyMissing, GuardKeyWrong, PolicyInvalid, UnknownName, VaultStale
 from stillroom.guarantee import Guarantee
 from stillroom.guard.keys import Key
-from stillroom.guard.policy import load_policy
-from stillroom.guard.strict import LONGEST_PASSAGE, Guard
+from stillroom.guard.policy import CategoryRule, load_policy
+from stillroom.guard.strict import LONGEST_PASSAGE, REMEMBERED, Guard
 from stillroom.privacy.ledger import Ledger
 from stillroom.privacy.noise import OpenDPNoise
 from stillroom.testing.noise import RecordedNoise
@@ -46,6 +46,12 @@ def test_a_value_leaves_by_its_tier_and_the_receipt_says_which(ledger: Ledger) -
     assert receipt.guarantee is Guarantee.NONE and "diagnosis" in receipt.not_covered[0]
     for private in ("Nkemelu", "2021-03", "'47'", "Paris", "Brenquilosis"):
         assert private not in str(receipt) + receipt.says() + repr(answer.slots)
+
+
+def test_equal_values_of_a_subject_get_equal_draws_in_all_its_documents_and_the_receipt_says_so(ledger: Ledger) -> None:
+    answer = guard(ledger).sanitise("x", [note(TEXT, 1, 1), note(TEXT, 1, 2)])
+    assert answer.texts[0].partition(" at ")[0] == answer.texts[1].partition(" at ")[0]
+    assert any("equal" in each for each in answer.receipt.not_covered)
 
 
 def test_thirty_notes_of_one_patient_are_one_draw_and_one_charge(ledger: Ledger) -> None:
@@ -110,7 +116,7 @@ def test_a_ledger_that_fails_leaves_placeholders_and_never_the_value(tmp_path: P
     after = guarded.sanitise("x", [note(TEXT, 2), asked], role="research")  # the ledger is closed by now
     assert set(after.receipt.spans["person"]) == {"placeholder"} and not after.receipt.ledger
     assert "Brenquilosis" in before.text and "Brenquilosis" not in after.text
-    assert math.isnan(after.receipt.subject_epsilon)
+    assert after.receipt.subject_epsilon is None
 
 
 def test_what_is_left_raw_stands_in_the_ledger_as_not_private_once(ledger: Ledger) -> None:
@@ -213,6 +219,33 @@ def test_a_document_that_looks_like_a_placeholder_is_not_taken_for_one(ledger: L
     assert kept[0].text == "(PERSON_1) wrote to [PERSON_1]."
 
 
+def test_a_policy_that_was_made_in_python_and_cannot_draw_is_refused_at_once() -> None:
+    rule = CategoryRule(tier="noisy", mechanism="tree", epsilon=1.0, dictionary="moons")
+    with pytest.raises(PolicyInvalid, match=r"categories\.city\.mechanism"):
+        guard(None, calm().model_copy(update={"categories": {"city": rule}}))
+
+
+def test_an_entitled_role_of_the_shipped_policy_gets_the_true_values_back(ledger: Ledger) -> None:
+    guarded = guard(ledger, calm())
+    context = guarded.sanitise("x", [note(TEXT, 1)], role="clinician")
+    said = "[PERSON_1] came on [DATE_1] at [AGE_1]."
+    assert guarded.rehydrate(said, context, role="clinician") == "Anna Nkemelu came on 2021-03-05 at 47."
+
+
+def test_a_mail_address_has_one_surrogate_whichever_passages_of_its_document_are_found(ledger: Ledger) -> None:
+    surrogate = CategoryRule(tier="surrogate", mechanism="surrogate", composite="person")
+    policy = calm().model_copy(update={"categories": {**calm().categories, "email": surrogate}})
+    guarded = guard(ledger, policy)
+    first = f"Anna Nkemelu wrote from a@x.org. {'More was said. ' * 60}"
+    two = list(guarded.ingest([note(f"{first}Then came Bela Orsolan.", 1)]))
+    one = list(guarded.ingest([note("Anna Nkemelu wrote from a@x.org.", 2)]))
+    assert len(two) == 2 and len(one) == 1
+    alone, both = guarded.sanitise("x", two[:1]).texts[0], guarded.sanitise("x", two).texts[0]
+    assert alone == both
+    name, mail = guarded.sanitise("x", one).texts[0].removesuffix(".").split(" wrote from ")
+    assert mail == f"{'.'.join(name.lower().split())}@example.org"  # of a document that speaks of one person
+
+
 def test_two_documents_share_no_placeholder(ledger: Ledger) -> None:
     answer = guard(ledger).sanitise("x", [note("Anna Nkemelu.", 1), note("Anna Nkemelu.", 2)], role="outside")
     assert answer.texts == ("[PERSON_1].", "[PERSON_2].")
@@ -234,6 +267,19 @@ def test_a_long_passage_is_cut_at_a_public_length_and_the_receipt_says_so(ledger
     answer = guard(ledger).sanitise("x", ["It is fine. " * 100_000])
     assert len(answer.text) <= LONGEST_PASSAGE
     assert "too long" in answer.receipt.says()
+
+
+def test_a_thousand_new_passages_push_no_old_one_of_the_same_question_out(ledger: Ledger) -> None:
+    guarded = guard(ledger)
+    guarded.sanitise("x", ["Anna Nkemelu came."])
+    answer = guarded.sanitise("x", ["Anna Nkemelu came.", *(f"It is {'i' * i}." for i in range(REMEMBERED))])
+    assert len(answer.texts) == REMEMBERED + 1 and "Nkemelu" not in answer.text
+
+
+@pytest.mark.parametrize("query", ["", " ", "\u200b", "\u200b \ufeff\n"])
+def test_a_question_of_nothing_visible_is_empty(ledger: Ledger, query: str) -> None:
+    answer = guard(ledger, load_policy("clinic")).sanitise(query, [note(TEXT, 1)])
+    assert answer.receipt.spans["person"] == {"placeholder": 1}
 
 
 # The vault
@@ -259,7 +305,10 @@ def test_a_vault_of_another_key_or_policy_and_a_missing_key_are_told(
 ) -> None:
     with guard(ledger, vault=tmp_path / "vault") as one:
         list(one.ingest([note(TEXT, 1)]))
-    with guard(ledger, load_policy("clinic"), vault=tmp_path / "vault") as other, pytest.raises(LedgerMismatch):
+    with (
+        guard(ledger, load_policy("clinic"), vault=tmp_path / "vault") as other,
+        pytest.raises(VaultStale, match="guard ingest"),
+    ):
         other.passages()
     with pytest.raises(GuardKeyWrong):
         Guard(calm(), vault=tmp_path / "vault", key=Key(bytes(32)))
@@ -267,56 +316,3 @@ def test_a_vault_of_another_key_or_policy_and_a_missing_key_are_told(
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(GuardKeyMissing):
         Guard(calm(), ledger=ledger)
-
-
-# Values back
-
-
-def test_values_come_back_for_entitled_callers_alone(ledger: Ledger) -> None:
-    policy = calm().model_copy(
-        update={
-            "roles": {
-                **calm().roles,
-                "clinician": calm().roles["clinician"].model_copy(update={"least": "placeholder"}),
-            }
-        }
-    )
-    guarded = guard(ledger, policy)
-    context = guarded.sanitise("x", [note(TEXT, 1)], role="clinician")
-    said = "[PERSON_1] (seen on [DATE_1]) lives in [CITY_1]."
-    assert guarded.rehydrate(said, context) == said
-    assert guarded.rehydrate(said, context, role="outside") == said
-    given = guarded.rehydrate(said, context, role="clinician")
-    assert given == "Anna Nkemelu (seen on 2021-03-05) lives in [CITY_1]."
-    assert any("values given back" in entry.purpose for entry in ledger.history())
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "https://example.org/?q=[PERSON_1]",
-        "see www.example.org/[PERSON_1] there",
-        "![x](https://example.org/[PERSON_1].png)",
-        "![[PERSON_1]](https://example.org/a.png)",
-        "[[PERSON_1]](https://example.org/a)",
-        "[more]([PERSON_1])",
-        "[1]: https://example.org/[PERSON_1]",
-        '<img src="https://example.org/ [PERSON_1] ">',
-        "<https://example.org/ [PERSON_1] >",
-        '{"name": "send", "arguments": {"to": "[PERSON_1]"}}',
-        "```\nsend( [PERSON_1] )\n```",
-        "`send( [PERSON_1] )`",
-        "example.org/[PERSON_1]",
-        "[PERSON_1].example.org",
-        "mailto:[PERSON_1]",
-        "a[PERSON_1]",
-    ],
-)
-def test_no_value_goes_where_something_may_act_on_it(ledger: Ledger, said: str) -> None:
-    policy = calm().model_copy(
-        update={"roles": {"all": calm().roles["clinician"].model_copy(update={"least": "placeholder"})}}
-    )
-    guarded = guard(ledger, policy)
-    context = guarded.sanitise("x", [note(TEXT, 1)], role="all")
-    assert guarded.rehydrate(said, context, role="all") == said
-    assert "Anna" in guarded.rehydrate("It is [PERSON_1].", context, role="all")

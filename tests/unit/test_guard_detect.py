@@ -196,6 +196,14 @@ def test_a_number_counts_unless_the_policy_says_otherwise() -> None:
     assert ClosedWorld(numbers=False).find(text, []) == []
 
 
+@pytest.mark.parametrize("name", ["SMITH", "JAMES", "BAKER", "HUNTER", "LOPEZ", "LAURA"])
+@pytest.mark.parametrize("text", ["SPOKE TO {} AT LENGTH.", "{} SAID THAT HE SLEPT WELL.", "SEEN WITH {} TODAY"])
+def test_a_name_that_is_a_common_word_too_is_found_in_capitals_as_in_small_letters(name: str, text: str) -> None:
+    for said in (text.format(name), text.format(name).lower()):
+        hidden = [said[s.start : s.end].upper() for s in ClosedWorld().find(said, [])]
+        assert name in hidden, said
+
+
 def test_what_is_covered_is_left_and_what_is_covered_in_part_is_taken_whole() -> None:
     text = "He takes blergonol every day."
     whole, part = spans_of(text, "drug", "blergonol"), spans_of(text, "drug", "blerg")

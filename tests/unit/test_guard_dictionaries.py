@@ -12,6 +12,7 @@ import pytest
 from stillroom.errors import UnknownName
 from stillroom.guard import dictionaries
 from stillroom.guard.mechanisms.surrogate import INVENTED
+from stillroom.lexicon import zipf
 from stillroom.testing import people
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,11 @@ def test_the_files_are_what_the_script_makes(script: ModuleType) -> None:
     for name in script.FILES:
         assert (FOLDER / name).read_text(encoding="utf-8") == script.text(name), name
     assert not {name.lower() for name in dictionaries.pool("last_names")} & script.known_last_names()
+
+
+@pytest.mark.parametrize("name", ["last_names", "towns"])
+def test_no_invented_name_is_a_word_that_anybody_uses(name: str) -> None:
+    assert [word for word in dictionaries.pool(name) if zipf(word.lower()) > 0] == []
 
 
 def test_pools_are_large_and_hold_nothing_twice() -> None:

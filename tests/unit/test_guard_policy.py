@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from stillroom.guard.template import Numbers, Template, templates
 from stillroom.text import normalise
 
 LAPLACE = {"mechanism": "laplace", "epsilon": 1.0, "low": 0, "high": 110, "step": 1}
+TREE = {"tier": "noisy", "mechanism": "tree", "epsilon": 1.0}
+SURROGATE = {"tier": "surrogate", "mechanism": "surrogate"}
 
 
 # -- policies -----------------------------------------------------------------------------------------------------
@@ -84,6 +87,27 @@ def test_a_category_that_no_policy_names_gets_a_placeholder_and_full_weight() ->
         ({"account": {"quota_per_caller": -1}}, "account.quota_per_caller"),
         ({"risk": {"relevance": 2}}, "risk.relevance"),
         ({"name": None}, "name"),
+        # what could never draw, and would have been placeholders without a word
+        ({"categories": {"city": {**TREE, "dictionary": "nope"}}}, "categories.city.mechanism"),
+        ({"categories": {"diagnosis": SURROGATE}}, "categories.diagnosis.tier"),
+        ({"categories": {"date": SURROGATE}}, "categories.date.mechanism"),
+        ({"categories": {"date": {**SURROGATE, "tier": "placeholder"}}}, "categories.date.mechanism"),
+        ({"categories": {"age": {**LAPLACE, "epsilon": 1000}}}, "categories.age.epsilon"),
+        ({"categories": {"age": {**LAPLACE, "epsilon": 6}}}, "categories.age.epsilon"),
+        ({"categories": {"age": LAPLACE}, "account": {"epsilon_per_subject": 0.5}}, "categories.age.epsilon"),
+        ({"categories": {"age": {**LAPLACE, "step": 1e-9}}}, "categories.age.mechanism"),
+        ({"risk": {"surrogate": 0.8, "placeholder": 0.7}}, "risk.surrogate"),
+        # what nobody could read is never handed out
+        ({"categories": {"language_unknown": {"tier": "raw"}}}, "categories.language_unknown.tier"),
+        ({"categories": {"unknown": {"tier": "raw"}}}, "categories.unknown.tier"),
+        ({"categories": {"password": {"tier": "raw"}}}, "categories.password.tier"),
+        ({"roles": {"doctor": {"tiers": {"unknown": "raw"}}}}, "roles.doctor.tiers.unknown"),
+        # a value cannot come back where no placeholder stands
+        (
+            {"categories": {"person": SURROGATE}, "roles": {"doctor": {"rehydrate": ["person"]}}},
+            "roles.doctor.rehydrate.person",
+        ),
+        ({"categories": {"drug": {"tier": "raw"}}, "roles": {"x": {"rehydrate": ["drug"]}}}, "roles.x.rehydrate.drug"),
     ],
 )
 def test_what_is_wrong_in_a_policy_is_named(fields: dict[str, Any], field: str) -> None:
@@ -91,6 +115,22 @@ def test_what_is_wrong_in_a_policy_is_named(fields: dict[str, Any], field: str) 
         read_policy({"name": "x", **fields}, "mine.toml")
     assert f"'mine.toml' is wrong at {field}: " in str(raised_error.value)
     assert raised_error.value.exit_code == 2
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_what_a_role_gets_back_of_a_built_in_policy_stands_as_a_placeholder_for_it(name: str) -> None:
+    policy = load_policy(name)
+    given = [(role, each) for role, entitled in policy.roles.items() for each in entitled.rehydrate]
+    assert given
+    assert {policy.tier(each, role) for role, each in given} == {"placeholder"}
+
+
+def test_the_error_says_what_to_write() -> None:
+    fields = {"categories": {"person": SURROGATE}, "roles": {"doctor": {"rehydrate": ["person"]}}}
+    with pytest.raises(PolicyInvalid, match=r'roles\.doctor\.tiers\.person = "placeholder"'):
+        read_policy({"name": "x", **fields})
+    with pytest.raises(PolicyInvalid, match="choose one of"):
+        read_policy({"name": "x", "categories": {"city": {**TREE, "dictionary": "nope"}}})
 
 
 def test_a_policy_comes_from_a_file_and_what_is_no_policy_is_said(tmp_path: Path) -> None:
@@ -261,6 +301,17 @@ def test_a_part_of_one_name_is_that_person_and_a_part_of_two_is_somebody_else() 
     for name in ("sara schwarz", "otto schwarz", "schwarz"):
         numbers.add("person", name)
     assert numbers.add("person", "schwarz") == ("schwarz", 3)
+
+
+def test_thousands_of_names_are_numbered_in_time_that_grows_with_them() -> None:
+    def seconds(count: int) -> float:
+        numbers, began = Numbers(), time.process_time()
+        for i in range(count):
+            numbers.add("person", f"anna{i} nkemelu{i}")
+            numbers.add("person", f"nkemelu{i}")
+        return time.process_time() - began
+
+    assert seconds(8000) < 1
 
 
 def test_a_title_makes_no_slot_and_a_category_that_nobody_knows_is_unknown() -> None:

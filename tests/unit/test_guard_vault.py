@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,11 @@ def test_a_box_that_was_changed_is_told(vault: Vault, path: Path) -> None:
     raw.close()
     with pytest.raises(GuardDamaged):
         Vault.open(path, KEY)
+
+
+def test_a_vault_in_another_thread_than_its_own_is_told_so(vault: Vault) -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.raises(LedgerUnusable, match="open it in each thread"):
+        pool.submit(vault.get, "note 1").result()
 
 
 def test_a_ledger_is_no_vault(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import typer
 from stillroom import readers
 from stillroom.cli.guard_options import Caller, KeyFile, LedgerFile, PolicyName, Role
 from stillroom.cli.progress import showing
-from stillroom.errors import FileMissing
+from stillroom.errors import BadOption, FileMissing
 from stillroom.loading import EMBEDDER, LM, load_embedder, load_lm
 from stillroom.rag import Answer, Rag
 from stillroom.release.folder import Release
@@ -59,6 +59,8 @@ def ask(
         raw = _Raw(source_path, policy, ledger, key, unit, text_field, fallback)
         answer = _guarded(raw, question, caller, role, lm, embedder, top_k)
     else:
+        if source_path.is_file():
+            raise BadOption("--source", "release", "raw for a vault or a collection: add --source raw")
         opened = Release.open(source_path)
         with showing() as progress:
             progress.stage("loading the models", None)
@@ -120,6 +122,8 @@ def _text(answer: Answer) -> str:
         lines.append(f"guarantee: {answer.guarantee.value}; spent: nothing")
     else:
         lines += answer.receipt.says().splitlines()
+        if answer.guarantee is not answer.receipt.guarantee:
+            lines.append(f"guarantee of this answer: {answer.guarantee.value}")
     return "\n".join(printable(line.replace("\n", "; ") if line.startswith("  [") else line) for line in lines)
 
 

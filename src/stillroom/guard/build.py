@@ -5,11 +5,12 @@ from __future__ import annotations
 from stillroom.guard.categories import CATEGORIES, category
 from stillroom.guard.detect.base import Detector
 from stillroom.guard.detect.closedworld import ClosedWorld
+from stillroom.guard.detect.disguise import DisguiseDetector
 from stillroom.guard.detect.identifiers import IdentifierDetector
 from stillroom.guard.detect.lists import countries, nationalities, states
 from stillroom.guard.detect.patterns import PatternDetector, UserPatterns
 from stillroom.guard.detect.presidio import PresidioDetector
-from stillroom.guard.detect.union import Union
+from stillroom.guard.detect.union import Order, Union
 from stillroom.guard.detect.words import MedicalDetector, WordDetector
 from stillroom.guard.policy import TIERS, Policy
 
@@ -23,7 +24,7 @@ def build(policy: Policy, names: Detector | None = None) -> Union:
     Raises MissingExtra without the extra guard.
     """
     places = WordDetector({"country": countries(), "nationality": nationalities(), "city": states()}, "places")
-    detectors: list[Detector] = [PatternDetector(), MedicalDetector(), places]
+    detectors: list[Detector] = [PatternDetector(), DisguiseDetector(), MedicalDetector(), places]
     if policy.words:
         detectors.append(WordDetector(policy.words, "policy words"))
     if policy.patterns:
@@ -36,10 +37,14 @@ def build(policy: Policy, names: Detector | None = None) -> Union:
         else None
     )
 
-    def order(name: str) -> tuple[int, ...]:
-        # A stretch that two categories claim gets the stricter protection: no guess may lower another one's.
-        return -TIERS.index(policy.tier(name)), category(name).rank
-
     roles = (None, *policy.roles)
     raw = [name for name in CATEGORIES if any(policy.tier(name, role) == "raw" for role in roles)]
-    return Union(detectors, closed, order=order, raw=raw)
+    return Union(detectors, closed, order=order_of(policy), raw=raw)
+
+
+def order_of(policy: Policy) -> Order:
+    """Return which category has a stretch that two of them claim.
+
+    The one with the stricter tier, so that no guess lowers another one's protection; then the surer one.
+    """
+    return lambda name: (-TIERS.index(policy.tier(name)), category(name).rank)

@@ -28,6 +28,7 @@ _CURRENCIES = {
     "dollar": "usd", "dollars": "usd", "euro": "eur", "euros": "eur", "pound": "gbp", "pounds": "gbp",
 }  # fmt: skip
 _TIMES = {"k": 1000, "m": 1_000_000, "million": 1_000_000, "bn": 1_000_000_000}
+_DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _TITLES = frozenset(["dr", "mr", "mrs", "ms", "miss", "prof", "professor", "sir", "madam", "rev"])
 _CODES = frozenset(["card", "iban", "national_id", "record_number", "licence", "account", "postcode"])
 _SPELLED = frozenset(["phone", "number", "card", "account", "national_id", "record_number", "postcode"])
@@ -64,6 +65,13 @@ def canonical(category: str, surface: str, *, day_first: bool = False) -> str:
     if category == "person":
         return _person(plain)
     return plain.casefold().strip(" .,;:'\"")
+
+
+def readable(category: str, value: str) -> bool:
+    """Say whether a canonical date is a day, and a canonical age, amount or number a number; True for all others."""
+    if category == "date":
+        return date_of(value) is not None
+    return category not in ("age", "amount", "number") or _DECIMAL.fullmatch(value.split(" ", 1)[0]) is not None
 
 
 def number_of(value: str) -> float | None:

@@ -15,8 +15,8 @@ class Category:
         rank: which category a stretch gets that several detectors claim: the lowest rank wins. Sure and narrow ones
             (a checked card number) come before guesses by context (a person), and "unknown" comes last.
         kind: "text", or "number" and "date", for which a policy may state bounds and a noisy mechanism.
-        swap: whether another plausible value may stand in its place. Never for drugs, doses, laboratory values and
-            treatments, where a reader would act on it.
+        swap: whether another plausible value may stand in its place. Never for diagnoses, drugs, doses, laboratory
+            values and treatments, where a reader would act on it.
         private: whether it is protected at all without a policy's word ("Dr." is not).
     """
 
@@ -41,14 +41,15 @@ _ALL = (
     Category("account", 23),
     Category("username", 24),
     Category("phone", 30),
+    Category("age", 34, kind="number"),
     Category("date", 35, kind="date"),
     Category("time", 36),
-    Category("age", 37, kind="number"),
+    Category("period", 37),  # what is less than a day, or more: a weekday, a month, three weeks
     Category("amount", 38, kind="number"),
     Category("dose", 40, swap=False),
     Category("laboratory", 41, swap=False),
     Category("drug", 42, swap=False),
-    Category("diagnosis", 43),
+    Category("diagnosis", 43, swap=False),
     Category("treatment", 44, swap=False),
     Category("address", 50),
     Category("postcode", 51),

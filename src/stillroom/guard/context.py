@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stillroom.guard.draws import Place
@@ -37,6 +37,21 @@ class Context:
             texts.append(text.fill(lambda _: next(left)))
             metadata.append({name: each.fill(lambda _: next(left)) for name, each in record.metadata.items()})
         return tuple(texts), tuple(metadata)
+
+
+def people(records: Iterable[Record]) -> dict[str, Slot]:
+    """Return, by record, the person of each that speaks of one only.
+
+    All that a document says counts, and not the passages that were found: else a mail address would be told from its
+    person for one question, and not for another.
+    """
+    found: dict[str, Slot] = {}
+    for record in records:
+        slots = (slot for template in (*record.passages, *record.metadata.values()) for slot in template.slots)
+        persons = {slot.index: slot for slot in slots if slot.category == "person"}
+        if len(persons) == 1:
+            (found[record.name],) = persons.values()
+    return found
 
 
 class Numbering:

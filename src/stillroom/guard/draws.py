@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stillroom.errors import StillroomError
+from stillroom.errors import LedgerMismatch, StillroomError, UnitsShared
 from stillroom.guarantee import Guarantee
-from stillroom.guard.mechanisms import Mechanism, make
+from stillroom.guard.mechanisms import Mechanism
 from stillroom.guard.mechanisms.composite import part
 from stillroom.guard.memo import Drawn, Memo, Subject, Wanted
 from stillroom.guard.policy import Policy, Tier
 from stillroom.guard.template import Slot
+from stillroom.guard.vault import Vault
 from stillroom.privacy.noise import Noise
 
 
@@ -65,43 +66,47 @@ class Draws:
     In the noisy tier only one category of a composite is ever drawn for a subject: values that hang together, such as
     a birth date and an age, would else be told twice (rule 32). Which one is settled by the first question and does
     not follow from any value. The others are placeholders.
+
+    Args:
+        vault: where the values come from; it belongs to the memo's ledger from the first draw on.
     """
 
-    def __init__(self, policy: Policy, memo: Memo | None) -> None:
-        self._policy, self._memo = policy, memo
+    def __init__(self, policy: Policy, memo: Memo | None, vault: Vault | None = None) -> None:
+        self._policy, self._memo, self._vault = policy, memo, vault
         self._order = {name: number for number, name in enumerate(policy.categories)}
-        self._mechanisms: dict[tuple[str, Tier], Mechanism] = {}
+        self._mechanisms: dict[str, Mechanism] = {}
         self._leads: dict[tuple[Subject, str], str] = {}
 
-    def mechanism(self, category: str, tier: Tier) -> Mechanism:
-        """Return the mechanism of a category at the noisy or the surrogate tier. Raises BadOption, UnknownName."""
-        key = category, tier
-        if key not in self._mechanisms:
-            rule = self._policy.rule(category)
-            self._mechanisms[key] = (
-                make("surrogate", category)
-                if tier == "surrogate"
-                else make(
-                    rule.mechanism, category, epsilon=rule.epsilon, low=rule.low, high=rule.high, step=rule.step,
-                    dictionary=rule.dictionary,
-                )
-            )  # fmt: skip
-        return self._mechanisms[key]
+    def mechanism(self, category: str) -> Mechanism:
+        """Return the mechanism of a category at the noisy or the surrogate tier."""
+        if category not in self._mechanisms:
+            self._mechanisms[category] = self._policy.mechanism(category)
+        return self._mechanisms[category]
 
-    def draw(self, places: Sequence[Place], caller: str) -> Drawing:
-        """Return what stands at each place at the noisy or the surrogate tier; whatever fails leaves placeholders."""
+    def draw(self, places: Sequence[Place], caller: str, people: Mapping[str, Slot] | None = None) -> Drawing:
+        """Return what stands at each place at the noisy or the surrogate tier; whatever fails leaves placeholders.
+
+        Args:
+            people: by document, the person of one that speaks of one only, in all that it says.
+
+        Raises LedgerMismatch, UnitsShared where the draws are in another ledger: this one would make them anew.
+        """
         none: list[Drawn | None] = [None] * len(places)
         if self._memo is None:
             return Drawing(none, kept=False)
         try:
-            return self._drawn(self._memo, places, caller)
+            self._memo.check()
+            if self._vault is not None and any(place.tier in ("noisy", "surrogate") for place in places):
+                self._vault.bind(self._memo.ledger, self._memo.population)
+            return self._drawn(self._memo, places, caller, people or {})
+        except (LedgerMismatch, UnitsShared):
+            raise
         except (StillroomError, sqlite3.Error, OSError):
             # The books cannot be kept: nothing is drawn, and nothing was charged (rule 34).
             return Drawing(none, kept=False)
 
-    def _drawn(self, memo: Memo, places: Sequence[Place], caller: str) -> Drawing:
+    def _drawn(self, memo: Memo, places: Sequence[Place], caller: str, people: Mapping[str, Slot]) -> Drawing:
         leads = self._settled(memo, places, caller)
-        people = _people(places)
         wanted: dict[int, Wanted] = {}
         for number, place in enumerate(places):
             category = place.slot.category
@@ -113,7 +118,7 @@ class Draws:
             if drawn:
                 person = people.get(place.document) if self._of_person(place) else None
                 slot = person or place.slot
-                mechanism = self.mechanism(slot.category, place.tier)
+                mechanism = self.mechanism(slot.category)
                 wanted[number] = Wanted(slot.category, slot.canonical, place.subject, mechanism)
         answers: list[Drawn | None] = [None] * len(places)
         charged: list[float] = []
@@ -157,12 +162,3 @@ class Draws:
             return None
         text = answer.text if wanted.category == place.slot.category else part(place.slot.category, answer.text)
         return None if text is None else Drawn(text, answer.charged, None, answer.guarantee)
-
-
-def _people(places: Sequence[Place]) -> dict[str, Slot]:
-    """Return the person of each document that speaks of one only."""
-    people: dict[str, dict[int, Slot]] = {}
-    for place in places:
-        if place.slot.category == "person":
-            people.setdefault(place.document, {})[place.slot.index] = place.slot
-    return {document: next(iter(each.values())) for document, each in people.items() if len(each) == 1}

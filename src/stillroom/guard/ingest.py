@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
@@ -13,6 +13,8 @@ from typing import Protocol
 
 from stillroom.documents import Document
 from stillroom.guard.build import build
+from stillroom.guard.categories import category
+from stillroom.guard.document import found_together, readable_name, shown_names
 from stillroom.guard.memo import Subject
 from stillroom.guard.policy import Policy
 from stillroom.guard.records import Record, Store, cut
@@ -61,33 +63,39 @@ def ingest(documents: Iterable[Document], store: Store, policy: Policy, finder: 
 
 def read(documents: Sequence[Document], store: Store, policy: Policy, finder: Finder) -> list[Record]:
     """Return the records of documents, without keeping them."""
-    fields = [[document.text, *document.metadata.values()] for document in documents]
-    plains = [[_plain(text) for text in texts] for texts in fields]
-    found = iter(finder.find_all([text for texts in plains for text in texts]))
+    plains = [[_plain(text) for text in (document.text, *document.metadata.values())] for document in documents]
+    # Names of fields are the same in most documents: each is read once.
+    fields = list(dict.fromkeys(name for document in documents for name in document.metadata))
+    texts = [text for each in plains for text in each]
+    found = iter(finder.find_all([*texts, *map(readable_name, fields)]))
+    spans = [[next(found) for _ in each] for each in plains]
+    private = {
+        name for name, each in zip(fields, found, strict=True) if any(category(span.category).private for span in each)
+    }
     return [
-        _record(document, texts, [next(found) for _ in texts], store.name(f"{document.unit}\n{document.id}"), policy)
-        for document, texts in zip(documents, plains, strict=True)
+        _record(document, each, found_together(document, each, own, policy), private, store, policy)
+        for document, each, own in zip(documents, plains, spans, strict=True)
     ]
 
 
-def _record(document: Document, texts: Sequence[str], found: Sequence[list[Span]], name: str, policy: Policy) -> Record:
-    spans = [found[0], *(_whole(text, each, document) for text, each in zip(texts[1:], found[1:], strict=True))]
-    whole, *metadata = templates(texts, spans, numbers=Numbers(), day_first=policy.day_first)
+def _record(
+    document: Document,
+    texts: Sequence[str],
+    spans: Sequence[Sequence[Span]],
+    private: Collection[str],
+    store: Store,
+    policy: Policy,
+) -> Record:
+    noisy = [category for category, rule in policy.categories.items() if rule.mechanism == "laplace"]
+    whole, *metadata = templates(texts, spans, numbers=Numbers(), day_first=policy.day_first, noisy=noisy)
     passages = cut(whole) or (Template("", ()),)
-    return Record(
-        name, subject_of(document), digest(policy), passages, dict(zip(document.metadata, metadata, strict=True))
-    )
+    fields = shown_names(list(document.metadata), private)
+    name = store.name(f"{document.unit}\n{document.id}")
+    return Record(name, subject_of(document), digest(policy), passages, dict(zip(fields, metadata, strict=True)))
 
 
 def _plain(text: str) -> str:
     return _FORGED.sub(r"(\1)", normalise(text))
-
-
-def _whole(text: str, spans: list[Span], document: Document) -> list[Span]:
-    """Take a metadata value that is the id of the document or its unit for one, whatever it looks like."""
-    if text and unit_id(text) in (unit_id(document.id), unit_id(document.unit)):
-        return [Span(0, len(text), "record_number", "ids", 1.0)]
-    return spans
 
 
 # Several processes

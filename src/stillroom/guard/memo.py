@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stillroom.guarantee import Guarantee
 from stillroom.guard.keys import Key, Ring
@@ -34,8 +34,8 @@ class Wanted:
     """An answer that is wanted: a canonical value of a category, of whom, and by which mechanism."""
 
     category: str
-    value: str
-    subject: Subject
+    value: str = field(repr=False)
+    subject: Subject = field(repr=False)
     mechanism: Mechanism
 
 
@@ -59,6 +59,10 @@ class Drawn:
 class Memo:
     """The draws in a ledger; open as long as the ledger is.
 
+    Attributes:
+        ledger: the hash of the ledger's first entry, which tells it from all others.
+        population: its public name.
+
     Args:
         ledger: of the population.
         key: the user's: the one that the draws were begun with, or that they were rotated to; `Key.load()` when None.
@@ -80,22 +84,26 @@ class Memo:
         self._accounts = ledger.accounts()
         self._ring = Ring.of(ledger.path, self._accounts.boxes, Key.load() if key is None else key, entropy)
         self._accounts.fix(limit)
-        self._population = ledger.state().population
+        opening = ledger.history()[0]
+        self.ledger, self.population = opening.hash, opening.population
+        self._book, self._registered = ledger, set[str]()
         self._noise = noise or OpenDPNoise()
 
     def draw(self, wanted: Sequence[Wanted], *, caller: str, quota: float | None = None) -> list[Drawn]:
         """Return an answer to each value, in their order: drawn and charged now, or as it was drawn before.
 
-        The new ones of one call are stored in one transaction. Where the subject's account or the caller's quota is
-        empty a draw is refused, and only what was drawn before is answered.
+        The new ones of one call are stored in one transaction. Before that their units are noted as this ledger's, as
+        `distil` does: with a second ledger a value could be drawn anew. Where the subject's account or the caller's
+        quota is empty a draw is refused, and only what was drawn before is answered.
 
         Args:
             caller: who asks, as the operator names it; `quota` is the ε that this caller may newly spend in all.
 
-        Raises: ValueError for a draw with ε whose subject is no unit; LedgerLocked, DiskFull, GuardKeyRotated,
-        GuardDamaged: nothing was charged.
+        Raises: UnitsShared where a unit is another ledger's; ValueError for a draw with ε whose subject is no unit;
+        LedgerLocked, DiskFull, GuardKeyRotated, GuardDamaged. Then nothing was charged.
         """
         asks = [self._ask(each) for each in wanted]
+        self._register({each.subject.id for each in wanted if each.subject.unit})
         answers = self._accounts.draw(asks, caller=caller, quota=quota, ring=self._ring.body)
         return [
             Drawn(
@@ -106,6 +114,10 @@ class Memo:
             )
             for each, ask, answer in zip(wanted, asks, answers, strict=True)
         ]
+
+    def check(self) -> None:
+        """Raise, as `draw` does, where the ledger cannot be read by now."""
+        self._accounts.used("")
 
     def spent(self, subject: Subject) -> float:
         """Return Σε of a subject."""
@@ -119,12 +131,17 @@ class Memo:
         """Seal all draws anew for another key, all or nothing; they stay what they were. See `Ring.rotate`."""
         self._ring = self._ring.rotate(self._accounts.boxes, new)
 
+    def _register(self, units: set[str]) -> None:
+        if new := units - self._registered:
+            self._book._register(sorted(new))
+            self._registered |= new
+
     def _ask(self, each: Wanted) -> Ask:
         mechanism = each.mechanism
         if mechanism.epsilon > 0 and not each.subject.unit:
             raise ValueError("a noisy draw needs a unit: without one there is no noisy tier")
         subject = self._whom(each.subject)
-        key = self._ring.digest("draw", self._population, each.category, each.value, subject.hex(), mechanism.version)
+        key = self._ring.digest("draw", self.population, each.category, each.value, subject.hex(), mechanism.version)
 
         def make() -> bytes:
             return self._ring.seal(mechanism.draw(each.value, self._noise).encode("utf-8"), key)
@@ -132,4 +149,4 @@ class Memo:
         return Ask(key, subject, mechanism.epsilon, make)
 
     def _whom(self, subject: Subject) -> bytes:
-        return self._ring.digest("unit" if subject.unit else "document", self._population, subject.id)
+        return self._ring.digest("unit" if subject.unit else "document", self.population, subject.id)

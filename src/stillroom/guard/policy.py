@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from stillroom.errors import FileFormat, FileMissing, PolicyInvalid, UnknownName
-from stillroom.guard import categories
+from stillroom.errors import BadOption, FileFormat, FileMissing, PolicyInvalid, UnknownName
+from stillroom.guard import categories, mechanisms
 from stillroom.guard.categories import CATEGORIES
 
 Tier = Literal["raw", "noisy", "surrogate", "placeholder"]
@@ -25,6 +25,9 @@ Mechanism = Literal["placeholder", "surrogate", "laplace", "tree"]
 
 TIERS: tuple[Tier, ...] = ("raw", "noisy", "surrogate", "placeholder")
 """From the least protected to the most: the true value, ε-LDP, a stand-in drawn without it, its category alone."""
+
+NEVER_RAW = frozenset({"language_unknown", "unknown", "password"})
+"""What no policy hands out as it stands: what no detector could read, and what opens doors (rule 34)."""
 
 BUILT_IN = ("clinic", "finance", "hr", "legal")
 
@@ -189,6 +192,14 @@ class Policy(_Strict):
             tier = "surrogate"
         return "placeholder" if tier == "surrogate" and not (swap and mechanism == "surrogate") else tier
 
+    def mechanism(self, category: str) -> mechanisms.Mechanism:
+        """Return what draws for a category, at the noisy or the surrogate tier. Raises BadOption, UnknownName."""
+        rule = self.rule(category)
+        return mechanisms.make(
+            rule.mechanism, category, epsilon=rule.epsilon, low=rule.low, high=rule.high, step=rule.step,
+            dictionary=rule.dictionary,
+        )  # fmt: skip
+
 
 _STRICTEST = CategoryRule()
 
@@ -226,11 +237,15 @@ def read_policy(fields: Mapping[str, Any], where: str = "policy") -> Policy:
         first = error.errors(include_url=False, include_context=False)[0]
         field = ".".join(map(str, first["loc"])) or "the whole"
         raise PolicyInvalid(where, field, first["msg"].removeprefix("Value error, ")) from error
-    _check(policy, where)
+    check_policy(policy, where)
     return policy
 
 
-def _check(policy: Policy, where: str) -> None:
+def check_policy(policy: Policy, where: str = "policy") -> None:
+    """Return if a policy can do what it says; raise PolicyInvalid, which names the field, otherwise.
+
+    What cannot draw, or never may, would become a placeholder later without anybody's knowing why.
+    """
     named: list[tuple[str, Iterable[str]]] = [("categories", policy.categories)]
     named += [("words", policy.words), ("patterns", policy.patterns)]
     named += [(f"roles.{role}.tiers", entitled.tiers) for role, entitled in policy.roles.items()]
@@ -241,9 +256,10 @@ def _check(policy: Policy, where: str) -> None:
                 raise PolicyInvalid(where, f"{field}.{name}", f"no such category; known are {', '.join(CATEGORIES)}")
     for name, rule in policy.categories.items():
         _check_rule(name, rule, where)
-    for role, entitled in policy.roles.items():
-        for name, tier in entitled.tiers.items():
-            _check_tier(name, policy.rule(name), tier, f"roles.{role}.tiers.{name}", where)
+        _check_draws(policy, name, where)
+    _check_risk(policy.risk, where)
+    for role in policy.roles:
+        _check_role(policy, role, where)
     for name, patterns in policy.patterns.items():
         for number, pattern in enumerate(patterns):
             try:
@@ -262,7 +278,36 @@ def _check_rule(name: str, rule: CategoryRule, where: str) -> None:
             raise PolicyInvalid(where, f"categories.{name}.mechanism", f"a {kind} category takes {allowed}")
 
 
+def _check_draws(policy: Policy, name: str, where: str) -> None:
+    epsilon, limit = policy.rule(name).epsilon or 0.0, policy.account.epsilon_per_subject
+    if epsilon > limit:
+        reason = f"{epsilon:g} is above account.epsilon_per_subject = {limit:g}, so every draw would be refused"
+        raise PolicyInvalid(where, f"categories.{name}.epsilon", reason)
+    try:
+        policy.mechanism(name)
+    except (BadOption, UnknownName) as wrong:
+        raise PolicyInvalid(where, f"categories.{name}.mechanism", str(wrong).removesuffix(".")) from wrong
+
+
+def _check_risk(rule: RiskRule, where: str) -> None:
+    if rule.surrogate > rule.placeholder:
+        reason = f"{rule.surrogate:g} is above risk.placeholder = {rule.placeholder:g}: choose at most that"
+        raise PolicyInvalid(where, "risk.surrogate", reason)
+
+
+def _check_role(policy: Policy, role: str, where: str) -> None:
+    for name, tier in policy.roles[role].tiers.items():
+        _check_tier(name, policy.rule(name), tier, f"roles.{role}.tiers.{name}", where)
+    for name in policy.roles[role].rehydrate:
+        if (ends := policy.tier(name, role)) != "placeholder":
+            add = f'add roles.{role}.tiers.{name} = "placeholder"'
+            reason = f"{name} is {ends} for this role, so no placeholder stands for it: {add}"
+            raise PolicyInvalid(where, f"roles.{role}.rehydrate.{name}", reason)
+
+
 def _check_tier(name: str, rule: CategoryRule, tier: Tier, field: str, where: str) -> None:
+    if name in NEVER_RAW and tier == "raw":
+        raise PolicyInvalid(where, field, f"{name} is never handed out: choose placeholder")
     if not CATEGORIES[name].swap and tier in ("noisy", "surrogate"):
         raise PolicyInvalid(where, field, f"{name} is never swapped for another value: choose placeholder or raw")
     if tier == "noisy" and rule.mechanism not in ("laplace", "tree"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stillroom.guarantee import Guarantee
@@ -13,6 +13,7 @@ from stillroom.guard.policy import Tier
 NOT_COVERED = (
     "what no detector found",
     "that a value was found, its category and its place: the template",
+    "that two values of one subject are equal: the same stands in their place",
 )
 """What no receipt covers (rule 25)."""
 
@@ -28,12 +29,15 @@ class Receipt:
         spans: by category, how many stand at each tier.
         raised: how many stand at a stricter tier than their base, because of the risk of the query.
         epsilon: ε newly spent by this call, over all subjects.
-        subject_epsilon: Σε of the subject of whom most was ever drawn, among those in this context.
+        subject_epsilon: Σε of the subject of whom most was ever drawn, among those in this context; None where the
+            ledger cannot be read.
         subject_limit: the ε that may ever be spent on one subject; None without a ledger.
         refused: how many draws were refused, by "subject" or "caller": placeholders stand for them.
         ledger: whether the books could be kept; where not, all values are placeholders.
         not_covered: what the guarantee does not speak of.
-        guarantee: the weakest of all spans: `none` where something stands raw, or nothing was found.
+        guarantee: the weakest of all spans: `none` where something stands raw, or nothing was found, or a value was
+            given back.
+        given_back: categories of which values were put back into an answer.
     """
 
     policy: str
@@ -43,12 +47,17 @@ class Receipt:
     spans: Mapping[str, Mapping[Tier, int]]
     raised: int
     epsilon: float
-    subject_epsilon: float
+    subject_epsilon: float | None
     subject_limit: float | None
     refused: Mapping[str, int]
     ledger: bool
     not_covered: tuple[str, ...]
     guarantee: Guarantee
+    given_back: tuple[str, ...] = ()
+
+    def with_values(self, categories: Iterable[str]) -> Receipt:
+        """Return the receipt of an answer into which values of these categories were put back."""
+        return replace(self, guarantee=Guarantee.NONE, given_back=tuple(sorted(set(categories))))
 
     def plain(self) -> dict[str, Any]:
         """Return what JSON can say of it."""
@@ -67,7 +76,9 @@ class Receipt:
         )
         lines = [f"spans: {spans or 'none'}"]
         spent = f"ε newly spent: {self.epsilon:g}"
-        if self.subject_limit is not None:
+        if self.subject_epsilon is None:
+            spent += "; of the subject drawn most of nothing is known, as the ledger cannot be read"
+        elif self.subject_limit is not None:
             spent += f"; on the subject drawn most of: {self.subject_epsilon:g} of {self.subject_limit:g}"
         lines.append(spent)
         if self.raised:
@@ -75,6 +86,8 @@ class Receipt:
         for why, count in self.refused.items():
             of = {"subject": "the subject's account", "caller": "the caller's quota"}[why]
             lines.append(f"refused: {count}, as {of} is empty; placeholders stand for them")
+        if self.given_back:
+            lines.append(f"values given back: {', '.join(self.given_back)}")
         if not self.ledger:
             lines.append("no ledger kept the books: every value is a placeholder")
         lines.append(f"guarantee: {self.guarantee.value}; not covered: {'; '.join(self.not_covered)}")

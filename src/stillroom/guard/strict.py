@@ -13,16 +13,17 @@ from typing import Self
 from stillroom.documents import Document
 from stillroom.embed.base import Embedder
 from stillroom.embed.remembered import RememberedEmbedder
-from stillroom.errors import BadOption, LedgerMismatch, MissingExtra, StillroomError
+from stillroom.errors import BadOption, MissingExtra, StillroomError, VaultStale
 from stillroom.guarantee import Guarantee, weakest
 from stillroom.guard.build import build
 from stillroom.guard.categories import CATEGORIES, category
-from stillroom.guard.context import Context, Found, Numbering, Spot
+from stillroom.guard.context import Context, Found, Numbering, Spot, people
+from stillroom.guard.detect.union import LONGEST_RUN
 from stillroom.guard.draws import Draws, Place
 from stillroom.guard.ingest import Finder, digest, finding, ingest, read
 from stillroom.guard.keys import Key
 from stillroom.guard.memo import Drawn, Memo
-from stillroom.guard.policy import Policy, Tier, load_policy
+from stillroom.guard.policy import Policy, Tier, check_policy, load_policy
 from stillroom.guard.receipt import Line, Receipt, not_covered, spans_of
 from stillroom.guard.records import Kept, MemoryStore, Record, Store, VaultStore, cut, joined, seen
 from stillroom.guard.rehydrate import rehydrated
@@ -32,6 +33,7 @@ from stillroom.guard.vault import Vault
 from stillroom.loading import EMBEDDER, load_embedder
 from stillroom.privacy.ledger import Ledger
 from stillroom.privacy.noise import Noise
+from stillroom.text import normalise
 
 LONGEST_PASSAGE = 20_000
 """Characters of a passage that `sanitise` reads when it was not ingested; what comes after them is left out."""
@@ -89,7 +91,8 @@ class Guard:
         finder: of detectors; by default those of the policy, loaded when first used.
         noise: makes draws.
 
-    Raises: whatever opening the policy, the memo or the vault raises; LedgerMismatch for a vault of another policy.
+    Raises: whatever opening the policy, the memo or the vault raises; LedgerMismatch for a vault whose draws are in
+    another ledger.
     """
 
     def __init__(
@@ -104,13 +107,20 @@ class Guard:
         noise: Noise | None = None,
     ) -> None:
         self.policy = policy if isinstance(policy, Policy) else load_policy(policy)
+        check_policy(self.policy, self.policy.name)
         self._ledger, self._finder, self._embedder = ledger, finder, embedder
         limit = self.policy.account.epsilon_per_subject
         self._memo = None if ledger is None else Memo(ledger, key, limit=limit, noise=noise)
         self._opened: Vault | None = None
         if vault is not None and not isinstance(vault, Vault):
             vault = self._opened = Vault.open(vault, key)
-        self._draws = Draws(self.policy, self._memo)
+        if vault is not None and self._memo is not None:
+            try:
+                vault.check(self._memo.ledger, self._memo.population)
+            except BaseException:
+                self.close()
+                raise
+        self._draws = Draws(self.policy, self._memo, vault)
         self._store: Store = MemoryStore() if vault is None else VaultStore(vault)
         self._passing = MemoryStore(REMEMBERED)
         self._digest = digest(self.policy)
@@ -166,13 +176,16 @@ class Guard:
             caller: who asks, as the operator names it; has a quota.
             role: of the policy, which sets the caller's base tiers.
 
-        Raises: UnknownName for a role that the policy does not have. No text and no state of the books raises.
+        Raises: UnknownName for a role that the policy does not have; UnitsShared, LedgerMismatch where draws about
+        these units or this vault are in another ledger. No text and no other state of the books raises.
         """
         self.policy.tier("unknown", role)  # so that an unknown role is told before anything is read
         context = self._context(query, passages, role)
-        drawing = self._draws.draw([spot.place for spot in context.spots], caller)
+        alone = people(record for record, _ in context.found)
+        drawing = self._draws.draw([spot.place for spot in context.spots], caller, alone)
         numbers = Numbering()
-        shown = [_shown(s, a, numbers) for s, a in zip(context.spots, drawing.answers, strict=True)]
+        # What was noted once may be shown raw only as long as the books are there (rule 34).
+        shown = [_shown(s, a, numbers, raw=drawing.kept) for s, a in zip(context.spots, drawing.answers, strict=True)]
         lines = [
             Line(spot.place.slot.category, tier, label)
             for spot, (_, tier, label) in zip(context.spots, shown, strict=True)
@@ -211,8 +224,8 @@ class Guard:
     def rehydrate(self, text: str, context: Sanitised, *, role: str | None = None) -> str:
         """Return a text with the values of placeholders that the policy gives this role back, where they may stand.
 
-        Placeholders in links, images, code and tool arguments stay: a model that was told to by a document could send
-        a value away in them. Where the books cannot note it, all stay. Raises UnknownName.
+        They come back in plain prose alone (`rehydrate`): a model that was told to by a document could send a value
+        away in a link, an image or a call of a tool. Where the books cannot note it, all stay. Raises UnknownName.
         """
         self.policy.tier("unknown", role)
         entitled = frozenset(self.policy.roles[role].rehydrate) if role is not None else frozenset()
@@ -254,15 +267,17 @@ class Guard:
 
     def _found(self, passages: Sequence[Asked]) -> list[Found]:
         new = [p if isinstance(p, Document) else Document.of(p) for p in passages if not isinstance(p, Kept)]
-        new = [Document(d.id, d.text[:LONGEST_PASSAGE], d.unit, d.metadata) for d in new]
+        new = [Document(d.id, _read_of(d.text), d.unit, d.metadata) for d in new]
         # A digest of all that is read tells whether it was read before.
         names = [self._passing.name(repr((d.id, d.unit, d.text, sorted(d.metadata.items())))) for d in new]
-        unread = {name: d for name, d in zip(names, new, strict=True) if self._passing.get(name) is None}
-        fresh: dict[str, Record] = {}
+        # Taken out before new ones are put in, which push old ones out.
+        held = {name: record for name in names if (record := self._passing.get(name)) is not None}
+        unread = {name: d for name, d in zip(names, new, strict=True) if name not in held}
         if unread:
             records = read(list(unread.values()), self._store, self.policy, self._detectors())
             fresh = {name: _one(record, name) for name, record in zip(unread, records, strict=True)}
             self._passing.put(list(fresh.values()))
+            held |= fresh
         passing = iter(names)
         found: list[Found] = []
         for passage in passages:
@@ -270,10 +285,8 @@ class Guard:
                 record, number = self._record(passage)
                 found.append((record, record.passages[number]))
             else:
-                name = next(passing)
-                held = fresh.get(name) or self._passing.get(name)
-                assert held is not None
-                found.append((held, held.passages[0]))
+                known = held[next(passing)]
+                found.append((known, known.passages[0]))
         return found
 
     def _record(self, passage: Kept) -> tuple[Record, int]:
@@ -287,10 +300,10 @@ class Guard:
     def _check(self, record: Record) -> None:
         if record.policy != self._digest:
             path = self._store.vault.path if isinstance(self._store, VaultStore) else Path("memory")
-            raise LedgerMismatch(path, "documents read by a policy", record.policy[:8], self._digest[:8])
+            raise VaultStale(path, record.policy[:8], self.policy.name, self._digest[:8])
 
     def _risks(self, query: str, found: Sequence[Found], raw: Collection[str]) -> list[float]:
-        if not query.strip():
+        if not normalise(query).strip():
             return [math.nan] * len(found)
         scored = [
             Template(seen(text, raw), (*text.slots, *(s for each in record.metadata.values() for s in each.slots)))
@@ -318,26 +331,27 @@ class Guard:
 
     def _noted(self, what: str) -> bool:
         """Have it stand in the ledger, once for good, that something is not private; say whether it does."""
-        if self._ledger is None:
+        if self._ledger is None or self._memo is None:
             return False
         purpose = f"guard, policy {self.policy.name} {self.policy.version} ({self._digest[:8]}), {what}"
-        if purpose not in self._in_ledger:
-            try:
-                if all(entry.purpose != purpose for entry in self._ledger.history()):
-                    self._ledger.not_private(purpose)
-            except (StillroomError, sqlite3.Error, OSError):
-                return False
-            self._in_ledger.add(purpose)
+        try:
+            self._memo.check()
+            if purpose not in self._in_ledger and all(e.purpose != purpose for e in self._ledger.history()):
+                self._ledger.not_private(purpose)
+        except (StillroomError, sqlite3.Error, OSError):
+            return False
+        self._in_ledger.add(purpose)
         return True
 
-    def _most(self, context: Context) -> float:
+    def _most(self, context: Context) -> float | None:
         subjects = {spot.place.subject for spot in context.spots if spot.place.subject.unit}
         if self._memo is None:
             return 0.0
         try:
+            self._memo.check()
             return max(map(self._memo.spent, subjects), default=0.0)
         except (StillroomError, sqlite3.Error, OSError):
-            return math.nan
+            return None
 
     def _value(self, name: str, category: str, index: int) -> str | None:
         record = self._store.get(name) or self._passing.get(name)
@@ -358,15 +372,24 @@ def _one(record: Record, name: str) -> Record:
     return Record(name, record.subject, record.policy, (joined(record.passages),), record.metadata)
 
 
+def _read_of(text: str) -> str:
+    """Return what is read of a text: up to a blank, as half a word passes for another one."""
+    if len(text) <= LONGEST_PASSAGE:
+        return text
+    # A run without a blank of this length is withheld whole.
+    blanks = (i for i in range(LONGEST_PASSAGE, LONGEST_PASSAGE - LONGEST_RUN, -1) if text[i].isspace())
+    return text[: next(blanks, LONGEST_PASSAGE)]
+
+
 def _too_long(passage: Asked) -> bool:
     text = passage if isinstance(passage, str) else passage.text
     return not isinstance(passage, Kept) and len(text) > LONGEST_PASSAGE
 
 
-def _shown(spot: Spot, answer: Drawn | None, numbers: Numbering) -> tuple[str, Tier, Guarantee]:
+def _shown(spot: Spot, answer: Drawn | None, numbers: Numbering, *, raw: bool) -> tuple[str, Tier, Guarantee]:
     """Return what stands at a spot, at which tier it ended, and what that guarantees."""
     slot, tier = spot.place.slot, spot.place.tier
-    if tier == "raw":
+    if tier == "raw" and raw:
         return slot.surface, tier, Guarantee.NONE
     if answer is not None and answer.text is not None:
         return answer.text, tier, answer.guarantee

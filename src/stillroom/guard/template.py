@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 
-from stillroom.guard.canonical import canonical
+from stillroom.guard.canonical import canonical, readable
 from stillroom.guard.categories import CATEGORIES, category
 from stillroom.guard.spans import Span
 from stillroom.text import normalise
@@ -63,19 +63,25 @@ class Numbers:
 
     def __init__(self) -> None:
         self._index: dict[str, dict[str, int]] = {}
+        self._people: dict[str, set[str]] = {}
 
     def add(self, name: str, value: str) -> tuple[str, int]:
         """Return the value that a value stands for, and its number within its category, from 1."""
         known = self._index.setdefault(name, {})
         if name == "person" and value not in known:
-            value = self._longer(value, known) or value
+            value = self._longer(value) or value
+            for part in value.split():
+                self._people.setdefault(part, set()).add(value)
         return value, known.setdefault(value, len(known) + 1)
 
-    @staticmethod
-    def _longer(value: str, known: dict[str, int]) -> str | None:
-        parts = value.split()
-        longer = [other for other in known if set(parts) < set(other.split())]
-        return longer[0] if len(longer) == 1 else None
+    def _longer(self, value: str) -> str | None:
+        parts = set(value.split())
+        longer: list[str] = []
+        for other in min((self._people.get(part, set()) for part in parts), key=len, default=set()):
+            longer += [other] if parts < set(other.split()) else []
+            if len(longer) > 1:
+                return None  # it may be either
+        return longer[0] if longer else None
 
 
 def templates(
@@ -84,6 +90,7 @@ def templates(
     *,
     numbers: Numbers | None = None,
     day_first: bool = False,
+    noisy: Collection[str] = (),
 ) -> list[Template]:
     """Return one template for each passage of one document; they share their numbers.
 
@@ -93,6 +100,9 @@ def templates(
             `detect.union.Union` returns them. Spans of a category that is not private ("title") make no slot.
         numbers: those of the document so far, to go on with.
         day_first: how 3/4/1970 is read.
+        noisy: categories of dates and numbers around whose values noise is drawn. A value that does not read as one
+            is a "period" instead of a date, and "unknown" instead of a number: a draw around nothing would cost as
+            much. It is so in the template, as what stands there instead must not depend on the value further.
     """
     numbers = Numbers() if numbers is None else numbers
     plains = [normalise(text) for text in texts]
@@ -101,8 +111,21 @@ def templates(
         [canonical(span.category, plain[span.start : span.end], day_first=day_first) for span in each]
         for plain, each in zip(plains, kept, strict=True)
     ]
+    kept = [
+        [
+            span
+            if span.category not in noisy or readable(span.category, value)
+            else replace(span, category=_unread(span))
+            for span, value in zip(each, own, strict=True)
+        ]
+        for each, own in zip(kept, values, strict=True)
+    ]
     _name_people(numbers, kept, values)
     return [_template(plain, each, own, numbers) for plain, each, own in zip(plains, kept, values, strict=True)]
+
+
+def _unread(span: Span) -> str:
+    return "period" if category(span.category).kind == "date" else "unknown"
 
 
 def _name_people(numbers: Numbers, kept: Sequence[Sequence[Span]], values: Sequence[Sequence[str]]) -> None:

@@ -9,10 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from stillroom.errors import LedgerMismatch
 from stillroom.guard.keys import Key, Ring
 from stillroom.privacy.boxes import Boxes
 from stillroom.privacy.database import Database
 from stillroom.privacy.migrations import VAULT
+
+_BOUND = "ledger"
+"""The place of the ledger that a vault belongs to; those of documents are digests of two parts."""
 
 
 class Vault:
@@ -71,12 +75,41 @@ class Vault:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield what was put for each document. Raises GuardDamaged, GuardKeyRotated."""
+        bound = self._ring.digest(_BOUND)
         for place, box in self._boxes.all(self._ring.body):
-            yield json.loads(self._ring.open(box, place))
+            if place != bound:
+                yield json.loads(self._ring.open(box, place))
 
     def name(self, document: str) -> str:
         """Return a name for a document that tells nothing of its id: a keyed digest, 20 hexadecimal digits."""
         return self._ring.digest("name", document).hex()[:20]
+
+    def check(self, ledger: str, population: str) -> bool:
+        """Say whether the draws about these documents are in this ledger; False where none was ever made.
+
+        Args:
+            ledger: the hash of its first entry.
+            population: its public name, for the message.
+
+        Raises: LedgerMismatch for another ledger, which would draw anew what was drawn before.
+        """
+        place = self._ring.digest(_BOUND)
+        box = self._boxes.get(self._ring.body, place)
+        if box is None:
+            return False
+        held, name = json.loads(self._ring.open(box, place))
+        if held != ledger:
+            asked = f"of {population!r} ({ledger[:8]})"
+            raise LedgerMismatch(self.path, "its draws in the ledger", f"of {name!r} ({held[:8]})", asked)
+        return True
+
+    def bind(self, ledger: str, population: str) -> None:
+        """Have the vault belong to this ledger from now on, before the first draw; raises as `check` does."""
+        with self._database.transaction() as connection:
+            if not self.check(ledger, population):
+                place = self._ring.digest(_BOUND)
+                box = self._ring.seal(json.dumps([ledger, population]).encode("ascii"), place)
+                self._boxes.put(connection, self._ring.body, place, box)
 
     def remove(self, document: str) -> None:
         """Forget the values of a document. Draws that were made of them stay in the ledger."""

@@ -128,6 +128,9 @@ class Database:
     def _told(self, error: sqlite3.Error) -> Exception:
         code = getattr(error, "sqlite_errorcode", None)
         primary = None if code is None else code & 0xFF
+        if isinstance(error, sqlite3.ProgrammingError):
+            closed = "it was closed, or is used in another thread than the one that opened it: open it in each thread"
+            return LedgerUnusable(self.path, self._name, closed)
         if primary == sqlite3.SQLITE_FULL or (
             primary in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and self._full()
         ):

@@ -15,6 +15,8 @@ from stillroom.index.hybrid import LEAST_COSINE, Hit, HybridIndex
 from stillroom.lm.base import LanguageModel
 from stillroom.rag.reading import NOTHING_KEPT, Answer, Passage, answer, near, question_of
 
+_SLOT = re.compile(r"\[([A-Z_]+)_\d+\]")
+
 
 class Shown(Protocol):
     """A passage as it may be searched and shown: a template without values."""
@@ -91,9 +93,15 @@ class GuardedRag:
         if self._fallback is not None and (receipt.refused or not receipt.ledger):
             why = "an account is empty" if receipt.refused else "the books cannot be kept"
             other = self._fallback.ask(asked)
-            return replace(other, notes=(*other.notes, f"Answered from the release: {why}."), receipt=receipt)
+            notes = (*other.notes, f"Answered from the release: {why}.")
+            return replace(other, spent=receipt.epsilon, notes=notes, receipt=receipt)
         made = answer(self._lm, asked, _read(found, hits, context), receipt.guarantee, NOTHING_KEPT)
         text = self._guard.rehydrate(made.text, context, role=role)
+        if text != made.text:
+            gone = _SLOT.findall(made.text)
+            for slot in _SLOT.findall(text):
+                gone.remove(slot)
+            receipt = receipt.with_values(category.lower() for category in gone)
         label = made.guarantee if text == made.text else Guarantee.NONE
         return replace(made, text=text, guarantee=label, spent=receipt.epsilon, receipt=receipt)
 

@@ -11,6 +11,7 @@ from stillroom.guarantee import Guarantee
 from stillroom.index.bm25 import words
 from stillroom.index.hybrid import Hit
 from stillroom.lm.base import LanguageModel, Prompt
+from stillroom.text import normalise
 
 NOTHING = "The release has nothing on this."
 NOTHING_KEPT = "The documents have nothing on this."
@@ -101,7 +102,7 @@ def answer(lm: LanguageModel, asked: str, passages: Sequence[Passage], guarantee
 
 def question_of(text: str) -> str:
     """Return a question on one line. Raises BadOption for an empty one."""
-    asked = " ".join(text.split())
+    asked = " ".join(normalise(text).split())
     if not asked:
         raise BadOption("the question", "empty", "a sentence such as 'Which treatment helps against migraine?'")
     return asked

@@ -108,7 +108,12 @@ def shown(names: Iterable[str]) -> list[str]:
     """
     have = list(names)
     usual = any(name.lower() in _USUAL or name.lower().endswith("_id") for name in have)
-    return have[:_SHOWN] if usual and all(_FIELD_NAME.fullmatch(name) for name in have) else []
+    return have[:_SHOWN] if usual and all(map(is_field_name, have)) else []
+
+
+def is_field_name(name: str) -> bool:
+    """Say whether a name looks like that of a field: up to 30 letters, digits and signs in a row, no blank."""
+    return _FIELD_NAME.fullmatch(name) is not None
 
 
 def _value(row: Mapping[str, object], field: str, path: Path, line: int) -> str | None:

@@ -18,7 +18,7 @@ NAME = "closed world"
 _NUMBER = re.compile(r"[+#]?\d(?:\d|[ .,/:()-]{1,2}(?=\d))*")
 _SAME = re.compile(r"[ -]|\.? |'s | & ")
 _COMMON = 5.2
-"""Public frequency from which even a name is an ordinary word in a text without capitals ("will", "may")."""
+"""Public frequency from which even a name is an ordinary word in a text of small letters, or of capitals, alone."""
 _SURNAME = 3.5
 """Public frequency below which a word right after a given name is a family name."""
 _CARRIER = re.compile(r"[^\W_]*\d[^\W_]*")
@@ -126,7 +126,7 @@ class ClosedWorld:
         zipf = lexicon.zipf(form)
         capital = any(map(str.isupper, sentence[word.start : word.end])) and not shouted
         if not capital:
-            return zipf >= ((_COMMON if uncased else self._capital) if form in self._names else self._zipf)
+            return zipf >= ((_COMMON if uncased or shouted else self._capital) if form in self._names else self._zipf)
         if form in self._names:
             return zipf >= _COMMON + 0.3
         return zipf >= (self._zipf + 1 if first else self._capital)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from stillroom import lexicon
 from stillroom.guard.spans import Span
-from stillroom.text import Word, words, words_with_spans
+from stillroom.text import words, words_with_spans
 
 NAME = "propagation"
 
@@ -32,13 +32,18 @@ _WHOLE = frozenset(
 )  # fmt: skip
 _PARTS = frozenset({"person"})
 _COMMON = 4.5
-"""Public frequency from which a part of a name is propagated only where it has a capital too ("Will", "Mark")."""
+"""Public frequency from which a part of a name is propagated only where it has a capital too ("Will", "Mark"), unless
+the text has none."""
 
 _NAMES_TOO = frozenset({"will", "may"})
 """Stop words that are names as well."""
 
 _LONGEST = 12
 """Words of the longest value that is looked for."""
+
+
+Values = dict[str, dict[tuple[str, ...], Span]]
+"""What is looked for, by its first word: the words of a value, and the span that it comes from."""
 
 
 def propagated(plain: str, spans: Sequence[Span]) -> list[Span]:
@@ -48,14 +53,26 @@ def propagated(plain: str, spans: Sequence[Span]) -> list[Span]:
         plain: a normalised document.
         spans: what was found in it, not overlapping, in order.
     """
-    here = list(words_with_spans(plain))
-    values: dict[str, dict[tuple[str, ...], Span]] = {}
-    for span in spans:
-        if span.category in _WHOLE:
-            for parts in _forms(plain[span.start : span.end], span.category):
-                values.setdefault(parts[0], {}).setdefault(parts, span)
+    return spread(plain, spans, values_in([(plain, spans)]))
+
+
+def values_in(texts: Iterable[tuple[str, Sequence[Span]]]) -> Values:
+    """Return what is to be found everywhere, of normalised texts with what was found in each."""
+    values: Values = {}
+    for plain, spans in texts:
+        for span in spans:
+            if span.category in _WHOLE:
+                for parts in _forms(plain[span.start : span.end], span.category):
+                    values.setdefault(parts[0], {}).setdefault(parts, span)
+    return values
+
+
+def spread(plain: str, spans: Sequence[Span], values: Values) -> list[Span]:
+    """Return the places of values in a normalised text where none of its spans is yet; these in order."""
     if not values:
         return []
+    here = list(words_with_spans(plain))
+    uncased = not any(map(str.isupper, plain))
     starts, number = [span.start for span in spans], 0
     found = []
     for i, word in enumerate(here):
@@ -66,7 +83,9 @@ def propagated(plain: str, spans: Sequence[Span]) -> list[Span]:
             continue
         for parts, span in values[word.text].items():
             last = here[min(i + len(parts), len(here)) - 1]
-            if tuple(w.text for w in here[i : i + len(parts)]) == parts and _means_it(parts, plain, word):
+            if tuple(w.text for w in here[i : i + len(parts)]) == parts and (
+                uncased or means_it(parts, plain, word.start)
+            ):
                 found.append(Span(word.start, last.end, span.category, NAME, span.score))
     return found
 
@@ -81,8 +100,8 @@ def _forms(surface: str, category: str) -> list[tuple[str, ...]]:
     return forms
 
 
-def _means_it(parts: tuple[str, ...], plain: str, word: Word) -> bool:
+def means_it(parts: tuple[str, ...], plain: str, start: int) -> bool:
     """Say whether a place is the value and not an ordinary word that looks alike."""
-    if len(parts) > 1 or plain[word.start].isupper():
+    if len(parts) > 1 or plain[start].isupper():
         return True
     return lexicon.zipf(parts[0]) < _COMMON

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from stillroom.guard.categories import category
 from stillroom.guard.detect.base import LONGEST_SENTENCE, Detector, watched
 from stillroom.guard.detect.closedworld import ClosedWorld
+from stillroom.guard.detect.dates import untangled
 from stillroom.guard.detect.gaps import filled, joined
 from stillroom.guard.detect.language import readable
 from stillroom.guard.detect.propagation import propagated
@@ -18,10 +19,16 @@ Order = Callable[[str], tuple[int, ...]]
 """The place of a category where spans overlap: the smallest wins."""
 
 _ABBREVIATED = re.compile(r"\b(?:ul|str|av|no|apt|ste|bldg|pr|vul|kv|pl|via|st|mt|ft)\.\s+$", re.I)
-_LONG_RUN = re.compile(r"\S{200,}")
+_DIGIT = r"(?:zero|oh|nought|one|two|three|four|five|six|seven|eight|nine|double|triple|ten)"
+_SPELLED, _SPELLED_END = re.compile(rf"{_DIGIT}\b", re.I), re.compile(rf"\b{_DIGIT}[.!?…]?\s*$", re.I)
+LONGEST_RUN = 200
+_LONG_RUN = re.compile(rf"\S{{{LONGEST_RUN},}}")
 """No word of any language: keys, encoded files. Cut into pieces, its last letter could look like a word."""
 
 BATCH = 64
+OVERLAP = 80
+"""Characters of a long sentence that two pieces of it have in common, about: longer than any disguised value."""
+
 SECONDS = 10.0
 
 
@@ -85,7 +92,9 @@ class Union:
         for i, sentence in enumerate(sentences):
             if i in closed:
                 found[i] = [Span(0, len(sentence), "language_unknown", "closed", 1.0)]
-            elif self._closed is not None:
+                continue
+            found[i] = untangled(sentence, found[i])
+            if self._closed is not None:
                 private = [span for span in found[i] if category(span.category).private]
                 covered = [span for span in private if span.category not in self._raw]
                 left = [span for span in private if span.category in self._raw]
@@ -120,12 +129,16 @@ def _pieces(plain: str) -> Iterator[tuple[int, int]]:
     """Yield where the sentences stand, cut at a blank where one is longer than LONGEST_SENTENCE.
 
     What goes on with a digit or a small letter is no new sentence ("Apt. 12"), nor is what follows an abbreviation of
-    addresses ("ul. Długa"): a detector had better see it whole.
+    addresses ("ul. Długa"), nor a digit in words after another ("Five. Five."): a detector had better see it whole.
+    Pieces of a long sentence overlap, so that what stands over a cut is whole in one of them.
     """
     apart: list[tuple[int, int]] = []
     for start, end in sentence_spans(plain):
         goes_on = (
-            plain[start].islower() or plain[start].isdecimal() or _ABBREVIATED.search(plain, max(0, start - 8), start)
+            plain[start].islower()
+            or plain[start].isdecimal()
+            or _ABBREVIATED.search(plain, max(0, start - 8), start)
+            or (_SPELLED.match(plain, start) and _SPELLED_END.search(plain, max(0, start - 12), start))
         )
         if apart and goes_on and end - apart[-1][0] <= LONGEST_SENTENCE:
             apart[-1] = (apart[-1][0], end)
@@ -133,11 +146,16 @@ def _pieces(plain: str) -> Iterator[tuple[int, int]]:
             apart.append((start, end))
     for start, end in apart:
         while end - start > LONGEST_SENTENCE:
-            cut = plain.rfind(" ", start + LONGEST_SENTENCE // 2, start + LONGEST_SENTENCE)
-            cut = cut if cut > 0 else start + LONGEST_SENTENCE
+            cut = _blank(plain, start + LONGEST_SENTENCE // 2, start + LONGEST_SENTENCE)
             yield start, cut
-            start = cut
+            start = _blank(plain, cut - 2 * OVERLAP, cut - OVERLAP)
         yield start, end
+
+
+def _blank(plain: str, first: int, last: int) -> int:
+    """Return where the last blank before `last` stands, or `last` where there is none from `first` on."""
+    found = max(plain.rfind(blank, first, last) for blank in " \n\t")
+    return last if found < 0 else found
 
 
 def _open(sentence: str, spans: Sequence[Span]) -> bool:

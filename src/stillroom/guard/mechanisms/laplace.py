@@ -62,6 +62,9 @@ class Laplace(Mechanism):
         self._step = Decimal(str(step)) if step is not None else Decimal(1)
         if not (self._step.is_finite() and self._step > 0) or (self.dates and self._step != int(self._step)):
             raise BadOption(f"step of {category!r}", step, "above 0, and whole days for dates")
+        # A bound or step of 1.0, as TOML has it, is no reason to write ages as 34.0.
+        places = [int(each.normalize().as_tuple().exponent) for each in (self._step, self._low)]
+        self._decimals = max(0, -min(places))
         if not top > self._low:
             raise BadOption(f"high of {category!r}", high, f"above low, which is {low}")
         self.steps = math.ceil((top - self._low) / self._step)
@@ -94,7 +97,7 @@ class Laplace(Mechanism):
         value = self._low + place * self._step
         if self.dates:
             return date.fromordinal(min(int(value), date.max.toordinal())).isoformat()
-        return f"{value:f}"
+        return f"{value:.{self._decimals}f}"
 
 
 def _bounds(category: str, low: Bound | None, high: Bound | None) -> tuple[bool, Decimal, Decimal]:

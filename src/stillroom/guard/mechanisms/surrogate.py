@@ -30,7 +30,7 @@ class Surrogate(Mechanism):
         if category not in FORMS:
             raise UnknownName("surrogate for the category", category, list(FORMS))
         self.category, self.epsilon, self.guarantee = category, 0.0, Guarantee.LDP_PER_VALUE
-        self.version = "surrogate-1"
+        self.version = "surrogate-2"
 
     def draw(self, value: str, noise: Noise) -> str:
         return FORMS[self.category](noise)
@@ -100,7 +100,7 @@ FORMS: dict[str, Callable[[Noise], str]] = {
     "person": _person,
     # 555-0100 to 555-0199 are kept for fiction by the North American Numbering Plan.
     "phone": lambda noise: f"{pick(noise, AREAS)}-555-01{digits(noise, 2)}",
-    "postcode": lambda noise: f"00{digits(noise, 3)}",
+    "postcode": lambda noise: f"00{pick(noise, '01234')}{digits(noise, 2)}",  # those of the USA begin at 00501
     "profession": lambda noise: pick(noise, pool("jobs")),
     "record_number": lambda noise: f"X-{digits(noise, 3)}{digits(noise, 3)}",
     "url": lambda noise: f"https://example.org/{pick(noise, pool('last_names')).lower()}",
