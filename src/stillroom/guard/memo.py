@@ -133,7 +133,7 @@ class Memo:
 
     def _register(self, units: set[str]) -> None:
         if new := units - self._registered:
-            self._book._register(sorted(new))
+            self._book.note_units(sorted(new))
             self._registered |= new
 
     def _ask(self, each: Wanted) -> Ask:

@@ -132,7 +132,7 @@ class Ledger:
         self._counts_by(entries, unit)
         if self._held(entries, run, listed) is None:
             self._afford(entries, asked)
-        self._register(units)
+        self.note_units(units)
         with self._database.transaction() as connection:
             entries = chain.read(connection, self.path)
             self._counts_by(entries, unit)
@@ -311,7 +311,11 @@ class Ledger:
             )
         return held
 
-    def _register(self, units: Iterable[str]) -> None:
+    def note_units(self, units: Iterable[str]) -> None:
+        """Note units as this ledger's in the registry of the installation, before anything is done about them; streams.
+
+        Raises UnitsShared where one is another ledger's.
+        """
         first = next(stream := iter(units), None)
         if first is None:
             return
