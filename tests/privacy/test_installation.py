@@ -1,12 +1,13 @@
 """Units of one ledger are not charged to another on the same machine, and the register does not tell who they are."""
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from stillroom.errors import LedgerEmpty, UnitsShared
+from stillroom.errors import LedgerEmpty, StillroomError, UnitsShared
 from stillroom.privacy import zcdp
 from stillroom.privacy.events import Event, Gaussian
 from stillroom.privacy.installation import Installation, default_home
@@ -93,3 +94,25 @@ def test_the_installation_is_where_the_environment_says(monkeypatch: pytest.Monk
     assert (tmp_path / "here" / "units.sqlite").exists()
     monkeypatch.delenv("STILLROOM_HOME")
     assert default_home() == Path.home() / ".local" / "share" / "stillroom"
+
+
+def test_many_who_make_the_registry_at_once_all_get_it(tmp_path: Path) -> None:
+    failed: list[str] = []
+
+    def register(home: Path, start: threading.Barrier) -> None:
+        start.wait()
+        try:
+            installation = Installation(home)
+            installation.register("id", "clinic", ["patient 77"])
+            installation.close()
+        except StillroomError as wrong:
+            failed.append(str(wrong))
+
+    for turn in range(40):
+        start = threading.Barrier(4)
+        threads = [threading.Thread(target=register, args=(tmp_path / str(turn), start)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert failed == []

@@ -96,9 +96,15 @@ class Database:
             raise LedgerUnusable(self.path, self._name, reason) from refused
 
     def _recognise(self, schema: Schema) -> None:
-        application = self.connection.execute("PRAGMA application_id").fetchone()[0]
-        version = self.connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        # At one moment: another process that makes the file just now must not be seen half-way.
+        self.connection.execute("BEGIN")
+        try:
+            application = self.connection.execute("PRAGMA application_id").fetchone()[0]
+            version = self.connection.execute("PRAGMA user_version").fetchone()[0]
+            tables = self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        finally:
+            if self.connection.in_transaction:
+                self.connection.execute("COMMIT")
         if application != schema.application and (application or version or tables):
             raise LedgerUnusable(self.path, schema.name, "it is a database of something else")
         if version > len(schema.migrations):
