@@ -100,7 +100,7 @@ class Suite:
     def run(self, label: str, rows: Sequence[Mapping[str, Any]], facts: Facts, preset: Preset, *, read: bool = False,
             repetition: int = 1, **budget: Any) -> None:  # fmt: skip
         """Distil once, judge the texts, append the result."""
-        made = plan(preset=preset, **budget)
+        made = plan(preset=preset, unit="patient_id", **budget)
         embedder = load_embedder("minilm") if preset.cut else "minilm"
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
