@@ -289,7 +289,7 @@ class ClusterSession(Session):
             self._chosen.setdefault(at, []).append(place)
 
     def scores(self, vocabulary: Sequence[int] | None = None) -> Scores:
-        raise NotImplementedError("scores of rows on workers stay there: ask for a tally")
+        raise TypeError("scores of rows on workers never leave them: ask for a tally")
 
     def push(self, tokens: Sequence[int]) -> None:
         if len(tokens):
