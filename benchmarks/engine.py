@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ import numpy as np
 from stillroom.distil.forms import form_of
 from stillroom.distil.plan import plan
 from stillroom.distil.prompts import document_prompt
+from stillroom.distil.texts import AT_ONCE, ROWS_AT_ONCE
 from stillroom.distil.votes import one_sided
 from stillroom.lm.base import Prompt
 from stillroom.lm.huggingface import HuggingFaceLM
@@ -48,21 +49,24 @@ class Savings:
     prefix: bool = False
     reuse: bool = False
     preallocated: bool = False
-    together: int = 1
+    together: int = 1  # rows of topics that share passes, in topics of PER_TOPIC rows
+    lanes: bool = False
     candidates: bool = False
     chunk: bool = False
     rows: int = PER_TOPIC
 
 
+EACH_ON_ITS_OWN = Savings()
 VARIANTS: dict[str, Savings] = {
-    "plain": Savings(),
-    "+ the instruction read once": Savings(prefix=True),
-    "+ a note read once for all its topics": Savings(prefix=True, reuse=True),
-    "+ memory allocated once, one shared prefix": Savings(prefix=True, reuse=True, preallocated=True),
-    "+ several topics in a pass": Savings(prefix=True, reuse=True, preallocated=True, together=8),
-    "+ scores of candidates alone": Savings(prefix=True, reuse=True, preallocated=True, together=8, candidates=True),
-    "+ forced tokens in one go": Savings(True, True, True, 8, True, True),
-    "+ rows as the support needs": Savings(True, True, True, 8, True, True, rows=40),
+    "plain": EACH_ON_ITS_OWN,
+    "+ the instruction read once": (s := replace(EACH_ON_ITS_OWN, prefix=True)),
+    "+ a note read once for all its topics": (s := replace(s, reuse=True)),
+    "+ memory allocated once, one shared prefix": (s := replace(s, preallocated=True)),
+    "+ several topics in a pass": (s := replace(s, together=ROWS_AT_ONCE // PER_TOPIC)),
+    "+ a pass on every core": (s := replace(s, lanes=True)),
+    "+ scores of candidates alone": (s := replace(s, candidates=True)),
+    "+ forced tokens in one go": (s := replace(s, chunk=True)),
+    "+ rows as the support needs": replace(s, rows=PER_TOPIC // 2, together=AT_ONCE),
 }
 
 
@@ -214,7 +218,11 @@ def floor(lm: HuggingFaceLM, tokens_read: int, row_tokens: int, heads: int) -> d
         x @ w
     speed = 20 * 2 * 1024 * 1536 * 1536 / (time.monotonic() - start)
     flops = 2 * body * (tokens_read + row_tokens) + 2 * lm.width * lm.vocabulary_size * heads
-    return {"gflops": round(speed / 1e9, 1), "floor_seconds": round(flops / speed, 1)}
+    return {
+        "gflops": round(speed / 1e9, 1),
+        "floor_seconds": round(flops / speed, 1),
+        "floor_seconds_at_90_gflops": round(flops / 90e9, 1),
+    }
 
 
 def run(name: str, topics: int) -> dict[str, Any]:
@@ -222,6 +230,8 @@ def run(name: str, topics: int) -> dict[str, Any]:
     lm = load_lm("smollm2")
     assert isinstance(lm, HuggingFaceLM)
     savings = VARIANTS[name]
+    if not savings.lanes:
+        lm.lanes.count = 1  # all threads on one pass
     prompts, members, script = work(lm, topics)
     engine = pooled if savings.preallocated else plain
     votes: dict[str, list[int]] = {}
@@ -282,10 +292,10 @@ def main() -> None:
             gaps = differing({k: first["votes"][k] for k in keys}, {k: result["votes"][k] for k in keys})
             result["votes_that_differ"], result["largest_difference"] = gaps
             result["votes_compared"] = len(keys) * CANDIDATES
-        print({k: v for k, v in result.items() if k != "votes"}, flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    told = [{k: v for k, v in result.items() if k != "votes"} for result in results]
-    options.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        told = [{k: v for k, v in each.items() if k != "votes"} for each in results]
+        print(told[-1], flush=True)
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

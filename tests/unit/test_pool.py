@@ -89,7 +89,7 @@ def test_a_slot_that_was_used_before_leaves_no_trace(lm: HuggingFaceLM) -> None:
     broken.rows[0].keys[:] = float("nan")  # a row that cannot be read, in the slot before
     shared = lm.pool(lm.read(prompts()))
     first = shared._place(broken.rows[0])
-    first[0].clear(first[1])
+    first.block.clear(first.slot)
     session = shared.open([1, 2])
     session.push(lm.encode(" tea"))
     assert np.array_equal(votes(session), alone(lm, [1, 2], " tea")[-1])
@@ -103,15 +103,42 @@ def test_a_session_that_left_makes_room_and_the_others_keep_their_votes(lm: Hugg
     votes(leaves)
     leaves.close()
     comes = shared.open([4])
-    blocks = sum(len(blocks) for blocks in shared.blocks.values())
-    assert blocks == 1
+    assert len(shared.blocks) == 1
     comes.push(lm.encode(" tea"))
     stays.push(lm.encode(" rest"))
     assert np.array_equal(votes(stays), alone(lm, [0, 1], " tea rest")[-1])
     assert np.array_equal(votes(comes), alone(lm, [4], " tea")[-1])
     stays.close()
     comes.close()
-    assert sum(len(blocks) for blocks in shared.blocks.values()) == 0
+    assert not shared.blocks
+
+
+def test_short_rows_have_slots_that_long_ones_leave_over_and_move_when_others_have_left(lm: HuggingFaceLM) -> None:
+    notes = [*NOTES, "a long walk in the garden, " * 12, *NOTES, *NOTES, *NOTES]
+    shared = lm.pool(lm.read(prompts(notes)))
+    leaves, stays = shared.open([0, 1, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]), shared.open([5, 2, 3, 4])
+    assert [(block.bucket, len(block.held)) for block in shared.blocks] == [(64, 16), (128, 2)]
+    for session in (stays, leaves):
+        session.push(lm.encode(" tea"))
+    votes(leaves)
+    before = votes(stays)
+    leaves.close()
+    stays.push(lm.encode(" rest"))
+    after = votes(stays)
+    assert [(block.bucket, len(block.held)) for block in shared.blocks] == [(128, 4)]
+    for i, note in ((0, notes[5]), (1, notes[2]), (2, notes[3]), (3, notes[4])):
+        session = lm.open(lm.read(prompts([note])))
+        session.push(lm.encode(" tea"))
+        assert np.array_equal(votes(session)[0], before[i])
+        session.push(lm.encode(" rest"))
+        assert np.array_equal(votes(session)[0], after[i])
+
+
+def test_where_kernels_may_differ_rows_keep_to_their_bucket(lm: HuggingFaceLM) -> None:
+    shared = lm.pool(lm.read(prompts(["a long walk in the garden, " * 12, *NOTES])))
+    shared.mixed = False
+    shared.open()
+    assert [(block.bucket, len(block.held)) for block in shared.blocks] == [(128, 1), (64, 5)]
 
 
 def test_candidates_alone_get_the_votes_that_they_get_among_all(lm: HuggingFaceLM) -> None:
@@ -168,16 +195,33 @@ def leaning(where: str) -> Callable[[pytest.MonkeyPatch], None]:
         patch.setattr(HuggingFaceLM, "forward", leans)
 
     def slots(patch: pytest.MonkeyPatch) -> None:
-        plain = pool.Block.place
+        plain = pool.Block.put
 
-        def leans(self: pool.Block, row: Any) -> int:
+        def leans(self: pool.Block, *row: Any) -> pool.Place:
             before = self.own.abs().sum(dim=(0, 1, 3, 4, 5))
-            slot = plain(self, row)
-            self.hidden[slot] += 1e-6 * before[slot]
-            return slot
+            place = plain(self, *row)
+            self.hidden[place.slot] += 1e-6 * before[place.slot]
+            return place
 
-        patch.setattr(pool.Block, "place", leans)
-        patch.setattr(pool.Block, "clear", lambda self, slot: self.free.insert(0, slot))
+        patch.setattr(pool.Block, "put", leans)
+        patch.setattr(pool.Block, "clear", lambda self, slot: (self.held.pop(slot), self.free.insert(0, slot)))
+
+    def moves(patch: pytest.MonkeyPatch) -> None:
+        plain = pool.Block.move
+
+        def leans(self: pool.Block, place: pool.Place, other: pool.Block) -> None:
+            plain(self, place, other)
+            other.own[:, :, place.slot] *= 1 + 1e-6
+
+        patch.setattr(pool.Block, "move", leans)
+
+    def buckets(patch: pytest.MonkeyPatch) -> None:
+        plain = pool.Block.put
+
+        def leans(self: pool.Block, keys: Any, hidden: Any, bucket: int) -> pool.Place:
+            return plain(self, keys, hidden * (1 + 1e-6 * (self.bucket - bucket)), bucket)
+
+        patch.setattr(pool.Block, "put", leans)
 
     def head(patch: pytest.MonkeyPatch) -> None:
         plain = HuggingFaceLM.head
@@ -187,10 +231,10 @@ def leaning(where: str) -> Callable[[pytest.MonkeyPatch], None]:
 
         patch.setattr(HuggingFaceLM, "head", leans)
 
-    return {"slots": slots, "candidates": head}.get(where, forward)
+    return {"slots": slots, "candidates": head, "moves": moves, "buckets": buckets}.get(where, forward)
 
 
-@pytest.mark.parametrize("where", ["one token", "several tokens", "slots", "candidates"])
+@pytest.mark.parametrize("where", ["one token", "several tokens", "slots", "moves", "buckets", "candidates"])
 def test_the_row_test_finds_the_least_leaning(lm: HuggingFaceLM, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows_independent(lm, 64)
     leaning(where)(monkeypatch)

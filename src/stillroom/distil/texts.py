@@ -121,9 +121,7 @@ class Writing:
                 self.tools.journal.draw(f"{lane.place.key}/done", partial(list, lane.place.values))
                 for session in lane.sessions:
                     session.close()
-            self.private.step()
-            if self.public is not None:
-                self.public.step()
+            self.private.step(self.public)
 
     def _fits(self, running: Sequence[Place]) -> bool:
         if not self.private.shares:

@@ -102,8 +102,10 @@ class Pool(ABC):
     def open(self, rows: Sequence[int] | None = None) -> Session:
         """Return a session on all readings, or on the given rows of them. Zero rows are allowed."""
 
-    def step(self) -> None:  # noqa: B027 - nothing waits where sessions run what is pushed at once
-        """Run one pass for all sessions that wait for one."""
+    def step(self, beside: Pool | None = None) -> None:  # nothing waits where sessions run what is pushed at once
+        """Run one pass for all sessions that wait for one, and one of another pool of the same model beside it."""
+        if beside is not None:
+            beside.step()
 
 
 class Apart(Pool):

@@ -10,19 +10,23 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from stillroom.errors import MissingExtra, ModelUnfit
 from stillroom.hub import only_here
 from stillroom.lm.attention import visible
 from stillroom.lm.base import LanguageModel, Prompt, Readings, Scores
+from stillroom.lm.lanes import Lanes
 from stillroom.lm.pool import STEP_ROWS, HuggingFacePool, HuggingFaceSession
 from stillroom.threads import wait_patiently
 
-READ_ROWS = 8
+T = TypeVar("T")
+R = TypeVar("R")
+
+READ_ROWS = 4
 READ_BUCKET = 16
 LEAST_WINDOW = 2048
 """Tokens that a model with a sliding window must see at once: every row looks back to its beginning here."""
@@ -90,6 +94,7 @@ class HuggingFaceLM(LanguageModel):
         self.device, self.dtype_name, self.memory = device, dtype, memory
         self.placed = f"{device}, {dtype}"
         self.dtype = getattr(torch, dtype)
+        self.lanes = Lanes(torch, device)
         with _quiet():
             here = only_here(model)
             try:
@@ -216,17 +221,28 @@ class HuggingFaceLM(LanguageModel):
         for i, row in enumerate(rows):
             buckets[max(1, -(-len(row.tokens) // READ_BUCKET)) * READ_BUCKET].append(i)
         done = list(rows)
-        for length, members in sorted(buckets.items()):
-            for first in range(0, len(members), size):
-                chosen = members[first : first + size]
-                ids = torch.zeros((size, length), dtype=torch.long)
-                for j, i in enumerate(chosen):
-                    ids[j, : len(rows[i].tokens)] = torch.tensor(rows[i].tokens, dtype=torch.long)
-                states, keys = self._fresh(ids.to(self.device), readings.memory)
-                for j, i in enumerate(chosen):
-                    n = len(rows[i].tokens)
-                    done[i] = Row(rows[i].tokens, keys[:, :, j, :, :n].clone(), states[j, max(n, 1) - 1].clone())
+
+        def block(work: tuple[int, list[int]]) -> None:
+            length, chosen = work
+            ids = torch.zeros((size, length), dtype=torch.long)
+            for j, i in enumerate(chosen):
+                ids[j, : len(rows[i].tokens)] = torch.tensor(rows[i].tokens, dtype=torch.long)
+            states, keys = self._fresh(ids.to(self.device), readings.memory)
+            for j, i in enumerate(chosen):
+                n = len(rows[i].tokens)
+                done[i] = Row(rows[i].tokens, keys[:, :, j, :, :n].clone(), states[j, max(n, 1) - 1].clone())
+
+        blocks = [
+            (length, members[first : first + size])
+            for length, members in sorted(buckets.items(), reverse=True)  # short ones fill the lanes up at the end
+            for first in range(0, len(members), size)
+        ]
+        self.side_by_side(block, blocks, public=readings.public)
         return done
+
+    def side_by_side(self, work: Callable[[T], R], items: Sequence[T], *, public: bool) -> list[R]:
+        """Return what work gives for each item; where all is public, one after the other with all threads for each."""
+        return [work(item) for item in items] if public else self.lanes.map(work, items)
 
     # -- going on -------------------------------------------------------------------------------------------------
     def pool(self, readings: Readings, *, public: bool = False, size: int = 1) -> HuggingFacePool:
@@ -265,14 +281,19 @@ class HuggingFaceLM(LanguageModel):
                 if vocabulary is not None:
                     scores = scores[:, torch.tensor([*vocabulary], dtype=torch.long, device=self.device)]
             else:
-                key = tuple(vocabulary)
-                if self._subset is None or self._subset[0] != key:
-                    index = torch.tensor(key, dtype=torch.long, device=self.device)
-                    bias = None if self._bias is None else self._bias[index]
-                    self._subset = (key, self._weight[index].contiguous(), bias)
-                scores = torch.nn.functional.linear(hidden, self._subset[1], self._subset[2])
+                _, weight, bias = self._part_of_head(tuple(vocabulary))
+                scores = torch.nn.functional.linear(hidden, weight, bias)
             out: Scores = scores.to(torch.float32).cpu().numpy()
         return out
+
+    def _part_of_head(self, key: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
+        """Return the head's weights of some tokens; lanes may ask at once, so what is kept is one value."""
+        part = self._subset
+        if part is None or part[0] != key:
+            index = self.torch.tensor(key, dtype=self.torch.long, device=self.device)
+            part = (key, self._weight[index].contiguous(), None if self._bias is None else self._bias[index])
+            self._subset = part
+        return part
 
     def _full_head(self, hidden: Any) -> Any:
         logits = self.model.get_output_embeddings()(hidden)

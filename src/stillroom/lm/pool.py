@@ -1,16 +1,19 @@
 """Sessions that go on together: the rows of many share blocks of one public shape, each at its own place.
 
-A block has a fixed number of slots for rows whose prompts have one length bucket, which follows from a row's length.
-A pass runs the same number of tokens for every row of the pool: CHUNK where every session with something to push has
-that many waiting, else one, so it follows from released text alone. Free slots, and rows whose session waits, run along
-as dummies. Which slot a row gets depends on how many rows there are; that it does not change a bit is tried by the row
-test.
+A block has a fixed number of slots for rows of one length bucket, which follows from a row's own length; on a CPU, rows
+of shorter ones may have slots that are left over. When a session has left and the others fit into fewer blocks, rows
+move. A pass runs the same number of tokens for every row of the pool: CHUNK where every session with something to push
+has that many waiting, else one, so it follows from released text alone. Free slots, and rows whose session waits, run
+along as dummies. Which block and slot a row has depends on how many rows there are; that it does not change a bit is
+tried by the row test.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +36,17 @@ HEAD_ROWS = 32
 """Rows of a pass of the output head, whatever the number of rows asked for."""
 
 
+@dataclass
+class Place:
+    """Where a row lies now, and the least bucket that holds it."""
+
+    block: Block
+    slot: int
+    bucket: int
+
+
 class Block:
-    """Slots for rows of one bucket that run together."""
+    """Slots for rows of one bucket, or less, that run together."""
 
     def __init__(self, lm: HuggingFaceLM, memory: Any, size: int, bucket: int) -> None:
         torch = lm.torch
@@ -44,23 +56,45 @@ class Block:
         self.filled = torch.zeros((size,), dtype=torch.long, device=lm.device)
         self.hidden = torch.zeros((size, lm.width), dtype=lm.dtype, device=lm.device)
         self.free = list(range(size))
+        self.held: dict[int, Place] = {}
 
-    def place(self, row: Row) -> int:
-        """Put a row that was read into the first free slot and return it."""
-        slot, n = self.free.pop(0), len(row.tokens)
+    def put(self, keys: Any, hidden: Any, bucket: int) -> Place:
+        """Put a row, keys (layers, 2, heads, n, dim) and state, into the first free slot and return its place."""
+        slot, n = self.free.pop(0), keys.shape[-2]
+        self._reach(n)
         self.own[:, :, slot] = 0  # a masked place counts nothing, but zero times what cannot be read is no zero
-        self.own[:, :, slot, :, :n] = row.keys
+        self.own[:, :, slot, :, :n] = keys
         self.filled[slot] = n
-        self.hidden[slot] = row.hidden
-        return slot
+        self.hidden[slot] = hidden
+        self.held[slot] = Place(self, slot, bucket)
+        return self.held[slot]
 
     def clear(self, slot: int) -> None:
         """Make a slot free again."""
         self.own[:, :, slot] = 0
         self.filled[slot] = 0
         self.hidden[slot] = 0
+        del self.held[slot]
         self.free.append(slot)
         self.free.sort()
+
+    def move(self, place: Place, other: Block) -> None:
+        """Give a row of this block a slot in another."""
+        slot = place.slot
+        n = int(self.filled[slot])
+        there = other.put(self.own[:, :, slot, :, :n], self.hidden[slot], place.bucket)
+        self.clear(slot)
+        place.block, place.slot = other, there.slot
+        other.held[there.slot] = place
+
+    def _reach(self, columns: int) -> None:
+        """Allocate columns, ROOM at a time."""
+        if columns > self.own.shape[-2]:
+            more = [*self.own.shape]
+            more[-2] = max(ROOM, columns - more[-2])
+            self.own = self.lm.torch.cat(
+                [self.own, self.lm.torch.zeros(more, dtype=self.lm.dtype, device=self.lm.device)], -2
+            )
 
     def step(self, ids: Any, counts: Any, pushed: int) -> None:
         """Run ids (size, n), of which the first counts (size,) of each row are real.
@@ -70,10 +104,7 @@ class Block:
         """
         torch, n = self.lm.torch, ids.shape[1]
         used = -(-(self.bucket + pushed) // TRIM) * TRIM
-        if used > self.own.shape[-2]:
-            more = [*self.own.shape]
-            more[-2] = max(ROOM, used - more[-2])
-            self.own = torch.cat([self.own, torch.zeros(more, dtype=self.lm.dtype, device=self.lm.device)], -2)
+        self._reach(used)
         columns = self.filled[:, None] + torch.arange(n, device=self.lm.device)
         mask = visible(torch, columns, used, self.lm.dtype)
         states = self.lm.forward(ids, columns + self.prefix, mask, self.memory, self.own, columns, used)
@@ -85,7 +116,7 @@ class Block:
 class HuggingFaceSession(Session):
     """Rows of one session, wherever they lie in the pool's blocks."""
 
-    def __init__(self, pool: HuggingFacePool, places: list[tuple[Block, int]]) -> None:
+    def __init__(self, pool: HuggingFacePool, places: list[Place]) -> None:
         self.pool, self.places = pool, places
         self.rows = len(places)
         self.pushed = 0
@@ -103,9 +134,11 @@ class HuggingFaceSession(Session):
             return np.zeros((0, lm.vocabulary_size if vocabulary is None else len(vocabulary)), np.float32)
         size = HEAD_ROWS if not self.pool.readings.public else min(HEAD_ROWS, self.rows)
         hidden = lm.torch.zeros((-(-self.rows // size) * size, lm.width), dtype=lm.dtype, device=lm.device)
-        for i, (block, slot) in enumerate(self.places):
-            hidden[i] = block.hidden[slot]
-        parts = [lm.head(hidden[i : i + size], vocabulary) for i in range(0, len(hidden), size)]
+        for i, place in enumerate(self.places):
+            hidden[i] = place.block.hidden[place.slot]
+        parts = lm.side_by_side(
+            lambda some: lm.head(some, vocabulary), hidden.split(size), public=self.pool.readings.public
+        )
         return np.concatenate(parts)[: self.rows]
 
     def push(self, tokens: Sequence[int]) -> None:
@@ -126,54 +159,105 @@ class HuggingFacePool(Pool):
 
     def __init__(self, lm: HuggingFaceLM, readings: HuggingFaceReadings, size: int) -> None:
         self.lm, self.readings, self.size = lm, readings, size
-        self.blocks: dict[int, list[Block]] = {}
+        self.blocks: list[Block] = []
         self.sessions: list[HuggingFaceSession] = []
+        self.mixed = lm.device == "cpu"
+        """Whether rows may lie in blocks of longer buckets: kernels of other devices may sum other shapes otherwise."""
+        self._holes = False
 
     def open(self, rows: Sequence[int] | None = None) -> HuggingFaceSession:
         chosen = range(len(self.readings)) if rows is None else rows
-        session = HuggingFaceSession(self, [self._place(row) for row in self.lm.ready(self.readings, chosen)])
+        ready = self.lm.ready(self.readings, chosen)
+        places: dict[int, Place] = {}
+        for i in sorted(range(len(ready)), key=lambda i: -_bucket(ready[i])):  # long ones have less to choose from
+            places[i] = self._place(ready[i])
+        session = HuggingFaceSession(self, [places[i] for i in range(len(ready))])
         self.sessions.append(session)
         return session
 
-    def _place(self, row: Row) -> tuple[Block, int]:
-        bucket = max(1, -(-len(row.tokens) // STEP_BUCKET)) * STEP_BUCKET
-        blocks = self.blocks.setdefault(bucket, [])
-        block = next((b for b in blocks if b.free), None)
+    def _place(self, row: Row) -> Place:
+        bucket = _bucket(row)
+        block = self._room(bucket)
         if block is None:
             block = Block(self.lm, self.readings.memory, self.size, bucket)
-            blocks.append(block)
-        return block, block.place(row)
+            self.blocks.append(block)
+        return block.put(row.keys, row.hidden, bucket)
+
+    def _room(self, bucket: int, without: Block | None = None) -> Block | None:
+        """Return the block of the least bucket that has a free slot for a row of this one."""
+        fit = [
+            block
+            for block in self.blocks
+            if block.free
+            and block is not without
+            and (bucket <= block.bucket if self.mixed else bucket == block.bucket)
+        ]
+        return min(fit, key=lambda block: block.bucket, default=None)
 
     def leave(self, session: HuggingFaceSession) -> None:
         """Free the slots of a session, and the memory of blocks that nobody is in."""
         if session not in self.sessions:
             return
         self.sessions.remove(session)
-        for block, slot in session.places:
-            block.clear(slot)
-        for bucket, blocks in self.blocks.items():
-            self.blocks[bucket] = [b for b in blocks if len(b.free) < b.size]
+        for place in session.places:
+            place.block.clear(place.slot)
+        self.blocks = [block for block in self.blocks if block.held]
+        self._holes = True
 
-    def step(self) -> None:
-        """Run one pass over every block in which a session has something to push."""
+    def _close_up(self) -> None:
+        """Move the rows of blocks that are not needed any more into free slots of others, the emptiest block first."""
+        for block in sorted(self.blocks, key=lambda block: len(block.held)):
+            free = {id(other): len(other.free) for other in self.blocks if other is not block}
+            if len(block.held) > sum(free.values()):
+                break
+            for place in sorted(block.held.values(), key=lambda place: (-place.bucket, place.slot)):
+                other = self._room(place.bucket, block)
+                if other is None:
+                    break
+                block.move(place, other)
+            self.blocks = [b for b in self.blocks if b.held]
+        self._holes = False
+
+    def step(self, beside: Pool | None = None) -> None:
+        due = self._due()
+        if isinstance(beside, HuggingFacePool):
+            due += beside._due()
+        elif beside is not None:
+            beside.step()
+        self.lm.side_by_side(lambda run: run(), due, public=self.readings.public)
+
+    def _due(self) -> list[Callable[[], None]]:
+        """Return what runs the next pass: one call for every block in which a session has something to push."""
         waiting = [session for session in self.sessions if session.pending]
         if not waiting:
-            return
+            return []
+        if self._holes:
+            self._close_up()
         n = CHUNK if min(len(session.pending) for session in waiting) >= CHUNK else 1
         pushed = max(session.pushed for session in self.sessions) + n
-        torch, device = self.lm.torch, self.lm.device
         ids: dict[int, Any] = {}
         counts: dict[int, Any] = {}
         moved: dict[int, Block] = {}
         for session in waiting:
             chunk = [session.pending.popleft() for _ in range(n)]
             session.pushed += n
-            for i, (block, slot) in enumerate(session.places):
+            for i, place in enumerate(session.places):
+                block, slot = place.block, place.slot
                 if id(block) not in moved:
                     moved[id(block)] = block
                     ids[id(block)] = np.zeros((block.size, n), np.int64)
                     counts[id(block)] = np.zeros(block.size, np.int64)
                 ids[id(block)][slot] = [token[i] if isinstance(token, tuple) else token for token in chunk]
                 counts[id(block)][slot] = n
-        for name, block in moved.items():
-            block.step(torch.from_numpy(ids[name]).to(device), torch.from_numpy(counts[name]).to(device), pushed)
+        torch, device = self.lm.torch, self.lm.device
+        return [
+            partial(
+                block.step, torch.from_numpy(ids[name]).to(device), torch.from_numpy(counts[name]).to(device), pushed
+            )
+            for name, block in moved.items()
+        ]
+
+
+def _bucket(row: Row) -> int:
+    """Return the columns that hold a row: its own length, rounded up."""
+    return max(1, -(-len(row.tokens) // STEP_BUCKET)) * STEP_BUCKET

@@ -22,9 +22,10 @@ CANDIDATES = 40
 def rows_independent(lm: LanguageModel, body_tokens: int = 128) -> bool:
     """Return whether rows keep every bit when others are added, removed, moved or exchanged for a long one.
 
-    Built-in public texts only. The rows once have the model to themselves; then they stand at other places, in other
-    blocks, in slots that other rows left, and beside the rows of another session, which says something else in the
-    same passes. Both are tried with passes of one token and of several.
+    Built-in public texts only. The rows once have the model to themselves; then they stand at other places, in blocks
+    of other buckets where the pool mixes them, in slots that other rows left, and beside the rows of another session,
+    which says something else in the same passes and leaves, so that some of them move to another block. Both are tried
+    with passes of one token and of several.
     """
     words = SHORT.split() * 4
     texts = [" ".join(words[:n]) + f" {i}" for i, n in enumerate((4, 9, 60))]
@@ -50,12 +51,17 @@ def _prompts(texts: Sequence[str]) -> list[Prompt]:
 
 
 def _go_on(lm: LanguageModel, pool: Pool, session: Session, beside: Session | None = None) -> list[Scores]:
-    """Return a session's scores after reading and after one, four and one tokens, and those of a few candidates."""
+    """Return a session's scores after reading and after one, four and one tokens, and those of a few candidates.
+
+    The other session leaves before the last token.
+    """
     seen = [session.scores()]
     ours, theirs = lm.encode(SHORT), lm.encode(LONG)
     for first, last in ((0, 1), (1, 5), (5, 6)):
         session.push(ours[first:last])
-        if beside is not None:
+        if beside is not None and last > 5:
+            beside.close()
+        elif beside is not None:
             beside.push(theirs[first:last])
         pool.step()
         seen.append(session.scores())
