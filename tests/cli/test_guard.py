@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import stillroom.cli.ask as ask_module
+import stillroom.cli.guard_paper as paper_module
 import stillroom.guard.strict as strict
 from stillroom.embed.hashing import HashEmbedder
 from stillroom.guard.policy import BUILT_IN
@@ -41,6 +42,35 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def piped(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def test_the_published_mode_says_what_it_guarantees(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paper_module, "load_embedder", lambda name: HashEmbedder())
+    (here / "text.txt").write_text(TEXT + " The ward was quiet.")
+    capsys.readouterr()
+    assert run("guard", "rewrite", "text.txt", "--mode", "paper", "--query", "Who is Mr. Okonkwo?") == 0
+    out, err = capsys.readouterr()
+    assert "The ward was quiet." in out
+    assert "Guarantee: none." in err and "of 3 sentences are given out verbatim" in err
+    assert run("guard", "rewrite", "text.txt", "--mode", "paper", "--json") == 0
+    report = json.loads(capsys.readouterr().out)["report"]
+    assert report["guarantee"] == "none" and sum(report["tiers"].values()) == 3 and report["entities"]["person"] == 1
+    assert run("guard", "score", "text.txt", "--mode", "paper", "--query", "Who is Mr. Okonkwo?", "--json") == 0
+    scored = json.loads(capsys.readouterr().out)
+    assert [each["tier"] for each in scored] != ["low"] * 3 and scored[-1]["risk"] < scored[0]["risk"]
+    assert run("guard", "score", "text.txt", "--mode", "paper") == 0
+    assert "before noise" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", [["--ledger", "clinic.ledger"], ["--unit", "P7"], ["--role", "outside"]])
+def test_the_published_mode_keeps_no_books(
+    here: Path, option: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "text.txt").write_text(TEXT)
+    assert run("guard", "rewrite", "text.txt", "--mode", "paper", *option) == 2
+    assert "must be left out with --mode paper" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_text_is_rewritten_and_the_receipt_goes_elsewhere(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import get_args
 
@@ -188,6 +190,33 @@ def test_a_word_of_the_formulary_is_public_and_the_same_word_without_it_is_not()
     spans = ClosedWorld().find(text, [])
     assert [(text[s.start : s.end], s.category) for s in spans] == [("blergonol", "unknown")]
     assert ClosedWorld(["Blergonol"]).find(text, []) == []
+
+
+class Guesses(Detector):
+    """Takes every word with a capital for a person, as a model may."""
+
+    name = "guesses"
+    by_context = True
+
+    def detect(self, sentences: Sequence[str]) -> list[list[Span]]:
+        found = [re.finditer(r"[A-Z][a-z]+(?: [A-Z][a-z]+)*", sentence) for sentence in sentences]
+        return [[Span(*m.span(), "person", self.name, 0.8) for m in each] for each in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "persons"),
+    [
+        ("Lumadrex Tablets helped her.", []),
+        ("Lumadrex Forte helped her.", ["Lumadrex Forte"]),  # a part of it nobody listed
+        ("we saw Mr Lumadrex.", ["Mr Lumadrex"]),
+        ("we saw Mr. lumadrex and Prof. Parkin.", ["Mr", "Prof. Parkin"]),
+        ("Anna had Lumadrex.", ["Anna"]),
+    ],
+)
+def test_a_guess_by_context_is_left_where_all_its_words_are_in_the_formulary(text: str, persons: list[str]) -> None:
+    closed = ClosedWorld(["Lumadrex tablets", "Parkin", "Anna"])  # a name of a public list stays one
+    spans = Union([Guesses()], closed).find(text)
+    assert [text[s.start : s.end] for s in spans if s.category == "person"] == persons
 
 
 def test_a_number_counts_unless_the_policy_says_otherwise() -> None:

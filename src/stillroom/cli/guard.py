@@ -13,7 +13,8 @@ from rich.table import Table
 
 from stillroom import readers
 from stillroom.cli.guard_keys import keys
-from stillroom.cli.guard_options import Caller, KeyFile, LedgerFile, PolicyName, Role
+from stillroom.cli.guard_options import Caller, KeyFile, LedgerFile, Mode, ModeName, PolicyName, Role
+from stillroom.cli.guard_paper import rewrite_as_published, score_as_published, without_books
 from stillroom.cli.guard_policies import policies
 from stillroom.cli.progress import showing
 from stillroom.documents import Document, content_id
@@ -39,6 +40,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def score(
     file: TextFile = None,
     query: Query = "",
+    mode: ModeName = Mode.strict,
     policy: PolicyName = "clinic",
     role: Role = None,
     embedder: Embed = EMBEDDER,
@@ -46,6 +48,10 @@ def score(
 ) -> None:
     """Show the risk of a question against each sentence's template, and the tier of each value. It draws nothing."""
     text = _read(file)
+    if mode is Mode.paper:
+        without_books(role=role)
+        score_as_published(text, query, embedder, as_json)
+        return
     with Guard(policy, embedder=embedder) as guard:
         scored = guard.score(query, [text], role=role)
     if as_json:
@@ -64,6 +70,7 @@ def score(
 def rewrite(
     file: TextFile = None,
     query: Query = "",
+    mode: ModeName = Mode.strict,
     policy: PolicyName = "clinic",
     ledger: LedgerFile = None,
     unit: Annotated[str | None, typer.Option(help="Whom the text is about; without one nothing is noisy.")] = None,
@@ -75,6 +82,10 @@ def rewrite(
 ) -> None:
     """Print a text as the caller may read it in answer to a question; the receipt goes to standard error."""
     text = _read(file)
+    if mode is Mode.paper:
+        without_books(ledger=ledger, unit=unit, key=key, role=role)
+        rewrite_as_published(text, query, embedder, as_json)
+        return
     document = Document(content_id(text), text, content_id(text) if unit is None else readers.unit_id(unit))
     book = None if ledger is None else Ledger.open(ledger)
     try:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+class Mode(StrEnum):
+    """How a text is made safe, or only said to be."""
+
+    strict = "strict"
+    paper = "paper"
+
+
+ModeName = Annotated[
+    Mode, typer.Option(help="strict; or paper, which is PA-HDP as published, to be measured and not relied on.")
+]
 PolicyName = Annotated[
     str, typer.Option("--policy", help="clinic, finance, hr, legal, or a TOML file.", metavar="NAME|FILE")
 ]

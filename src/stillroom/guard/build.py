@@ -1,7 +1,8 @@
-"""The union of detectors that a policy asks for."""
+"""The union of detectors that a policy asks for, and PA-HDP with those of its publication."""
 
 from __future__ import annotations
 
+from stillroom.embed.base import Embedder
 from stillroom.guard.categories import CATEGORIES, category
 from stillroom.guard.detect.base import Detector
 from stillroom.guard.detect.closedworld import ClosedWorld
@@ -10,9 +11,12 @@ from stillroom.guard.detect.identifiers import IdentifierDetector
 from stillroom.guard.detect.lists import countries, nationalities, states
 from stillroom.guard.detect.patterns import PatternDetector, UserPatterns
 from stillroom.guard.detect.presidio import PresidioDetector
-from stillroom.guard.detect.union import Order, Union
+from stillroom.guard.detect.union import Order, Union, resolve
 from stillroom.guard.detect.words import MedicalDetector, WordDetector
+from stillroom.guard.paper import PaperConfig, PaperGuard
 from stillroom.guard.policy import TIERS, Policy
+from stillroom.guard.spans import Span
+from stillroom.text import normalise
 
 
 def build(policy: Policy, names: Detector | None = None) -> Union:
@@ -40,6 +44,20 @@ def build(policy: Policy, names: Detector | None = None) -> Union:
     roles = (None, *policy.roles)
     raw = [name for name in CATEGORIES if any(policy.tier(name, role) == "raw" for role in roles)]
     return Union(detectors, closed, order=order_of(policy), raw=raw)
+
+
+def build_paper(embedder: Embedder, config: PaperConfig | None = None) -> PaperGuard:
+    """Return PA-HDP as published over what Presidio with spaCy finds. It keeps no books, and guarantees nothing.
+
+    Raises MissingExtra without the extra guard.
+    """
+    presidio = PresidioDetector()
+
+    def detect(text: str) -> list[Span]:
+        plain = normalise(text)
+        return resolve(plain, presidio.detect([plain])[0])
+
+    return PaperGuard(detect, embedder, config)
 
 
 def order_of(policy: Policy) -> Order:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Protocol
 
@@ -22,6 +25,9 @@ from stillroom.guard.spans import Span
 from stillroom.guard.template import Numbers, Template, templates
 from stillroom.readers import unit_id
 from stillroom.text import normalise
+
+Answer = Callable[[], list[list[Span]]]
+"""The spans of texts, waited for when called."""
 
 LOT = 32
 """Documents that are read and stored at a time."""
@@ -55,27 +61,59 @@ def ingest(documents: Iterable[Document], store: Store, policy: Policy, finder: 
         finder: of the policy; what it does wrong withholds a sentence, and no text stops the reading.
     """
     rest = iter(documents)
-    while lot := list(islice(rest, LOT)):
-        records = read(lot, store, policy, finder)
+    begun: deque[tuple[_Lot, Answer]] = deque()
+    ahead = finder.ahead if isinstance(finder, _Shared) else 0
+    while True:
+        while len(begun) <= ahead and (documents_of := list(islice(rest, LOT))):
+            lot = _Lot.of(documents_of)
+            begun.append((lot, _ask(finder, lot.texts)))
+        if not begun:
+            return
+        lot, answer = begun.popleft()
+        records = lot.records(answer(), store, policy)
         store.put(records)
         yield from records
 
 
 def read(documents: Sequence[Document], store: Store, policy: Policy, finder: Finder) -> list[Record]:
     """Return the records of documents, without keeping them."""
-    plains = [[_plain(text) for text in (document.text, *document.metadata.values())] for document in documents]
-    # Names of fields are the same in most documents: each is read once.
-    fields = list(dict.fromkeys(name for document in documents for name in document.metadata))
-    texts = [text for each in plains for text in each]
-    found = iter(finder.find_all([*texts, *map(readable_name, fields)]))
-    spans = [[next(found) for _ in each] for each in plains]
-    private = {
-        name for name, each in zip(fields, found, strict=True) if any(category(span.category).private for span in each)
-    }
-    return [
-        _record(document, each, found_together(document, each, own, policy), private, store, policy)
-        for document, each, own in zip(documents, plains, spans, strict=True)
-    ]
+    lot = _Lot.of(documents)
+    return lot.records(finder.find_all(lot.texts), store, policy)
+
+
+@dataclass(frozen=True)
+class _Lot:
+    """Documents, and what is to be read of them: by document its text and its metadata, then the names of fields.
+
+    Names of fields are the same in most documents: each is read once.
+    """
+
+    documents: Sequence[Document]
+    plains: list[list[str]]
+    fields: list[str]
+
+    @classmethod
+    def of(cls, documents: Sequence[Document]) -> _Lot:
+        plains = [[_plain(text) for text in (document.text, *document.metadata.values())] for document in documents]
+        return cls(documents, plains, list(dict.fromkeys(name for document in documents for name in document.metadata)))
+
+    @property
+    def texts(self) -> list[str]:
+        return [*(text for each in self.plains for text in each), *map(readable_name, self.fields)]
+
+    def records(self, answer: Sequence[Sequence[Span]], store: Store, policy: Policy) -> list[Record]:
+        """Return the records, by the spans of each of `texts`."""
+        found = iter(answer)
+        spans = [[next(found) for _ in each] for each in self.plains]
+        private = {
+            name
+            for name, each in zip(self.fields, found, strict=True)
+            if any(category(span.category).private for span in each)
+        }
+        return [
+            _record(document, each, found_together(document, each, own, policy), private, store, policy)
+            for document, each, own in zip(self.documents, self.plains, spans, strict=True)
+        ]
 
 
 def _record(
@@ -111,13 +149,22 @@ def finding(policy: Policy, processes: int) -> Iterator[Finder]:
 
 
 class _Shared:
+    """Processes that read lots of texts, each a whole one, while this process stores the lots before."""
+
     def __init__(self, pool: ProcessPoolExecutor, processes: int) -> None:
-        self._pool, self._processes = pool, processes
+        self._pool = pool
+        self.ahead = 2 * processes
+        """Lots that are begun before the one that is waited for is there: so many documents are in memory at once."""
+
+    def begin(self, texts: Sequence[str]) -> Answer:
+        return self._pool.submit(_find, texts).result
 
     def find_all(self, texts: Sequence[str]) -> list[list[Span]]:
-        size = max(1, -(-len(texts) // self._processes))
-        parts = [texts[first : first + size] for first in range(0, len(texts), size)]
-        return [spans for part in self._pool.map(_find, parts) for spans in part]
+        return self.begin(texts)()
+
+
+def _ask(finder: Finder, texts: Sequence[str]) -> Answer:
+    return finder.begin(texts) if isinstance(finder, _Shared) else partial(finder.find_all, texts)
 
 
 _FINDER: list[Finder] = []

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -136,6 +137,11 @@ class PaperReport:
     epsilon_high: float
     epsilon_medium: float
 
+    def plain(self) -> dict[str, Any]:
+        """Return what JSON can say of it."""
+        tiers = {tier.value: count for tier, count in self.tiers.items()}
+        return {**self.__dict__, "tiers": tiers, "entities": dict(self.entities), "guarantee": self.guarantee.value}
+
     def says(self) -> str:
         """Return the guarantee in plain words."""
         of = sum(self.tiers.values())
@@ -152,6 +158,11 @@ class PaperAnswer:
 
     texts: tuple[str, ...]
     report: PaperReport
+
+    @property
+    def text(self) -> str:
+        """All passages, with empty lines between them."""
+        return "\n\n".join(self.texts)
 
 
 @dataclass(frozen=True)
@@ -218,6 +229,12 @@ class PaperGuard:
         heavy = [max((config.weights.get(s.category, config.other) for s in spans), default=0.0) for _, spans in found]
         return [config.relevance * float(a) + config.sensitivity * b for a, b in zip(near, heavy, strict=True)]
 
+    def scored(self, query: str, passages: Sequence[str]) -> list[tuple[str, float, Tier]]:
+        """Return each sentence, its risk, and the tier that it would have without the noise. Private, as it stands."""
+        found = [(text, self._spans(text)) for passage in passages for text in sentences(passage)]
+        risks = self.risks(query, found)
+        return [(text, risk, self.tier_of(risk)) for (text, _), risk in zip(found, risks, strict=True)]
+
     def shares(self, high: int, medium: int) -> dict[Tier, float]:
         """Return ε of a High and of a Medium sentence when there are so many of each (step 3)."""
         config = self.config
@@ -258,9 +275,13 @@ class PaperGuard:
 
     def _tier(self, risk: float) -> Tier:
         noisy = self._noise.laplace(round(risk * GRID), sensitivity=GRID, scale=2 * GRID / self.config.epsilon) / GRID
-        if noisy < self.config.medium:
+        return self.tier_of(noisy)
+
+    def tier_of(self, risk: float) -> Tier:
+        """Return the tier of a risk: Low below `medium`, High from `high` on."""
+        if risk < self.config.medium:
             return Tier.LOW
-        return Tier.MEDIUM if noisy < self.config.high else Tier.HIGH
+        return Tier.MEDIUM if risk < self.config.high else Tier.HIGH
 
     def _spans(self, text: str) -> tuple[Span, ...]:
         """Return what the detector finds, from left to right; of overlapping entities the first, longest one."""

@@ -154,7 +154,7 @@ class Policy(_Strict):
     """Whether 3/4/1970 is the third of April."""
     categories: dict[str, CategoryRule] = {}
     formulary: tuple[str, ...] = ()
-    """Words that the house calls public (its own vocabulary): the closed-world rule leaves them."""
+    """Words that the house calls public (its own vocabulary): the closed-world rule and mere guesses leave them."""
     words: dict[str, tuple[str, ...]] = {}
     """Words and phrases that always count as a category."""
     patterns: dict[str, tuple[str, ...]] = {}

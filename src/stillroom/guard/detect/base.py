@@ -22,6 +22,8 @@ class Detector(ABC):
 
     name: str
     """What receipts and spans call it."""
+    by_context: bool = False
+    """Whether it guesses from what stands around a word, as a model does: a house's formulary knows better."""
 
     @abstractmethod
     def detect(self, sentences: Sequence[str]) -> list[list[Span]]:

@@ -21,6 +21,7 @@ _COMMON = 5.2
 """Public frequency from which even a name is an ordinary word in a text of small letters, or of capitals, alone."""
 _SURNAME = 3.5
 """Public frequency below which a word right after a given name is a family name."""
+_TITLE = re.compile(r"\b(?:dr|mr|mrs|ms|miss|prof|professor|sir|madam|rev)\.?\s*$", re.I)
 _CARRIER = re.compile(r"[^\W_]*\d[^\W_]*")
 
 
@@ -83,6 +84,18 @@ class ClosedWorld:
                         found.append(Span(start, end, "number", NAME, 1.0))
                         taken[start:end] = b"\x01" * (end - start)
         return found
+
+    def calls_public(self, sentence: str, span: Span) -> bool:
+        """Say whether a span is nothing but words of the formulary, none of which is a name in a public list.
+
+        What follows a title is a name all the same: a house that lists Parkinson's disease may know a Mr Parkinson.
+        """
+        parts = words(sentence[span.start : span.end])
+        return (
+            bool(parts)
+            and all(part in self._known and part not in self._names for part in parts)
+            and not _TITLE.search(sentence, max(0, span.start - 12), span.start)
+        )
 
     def _proper(self, here: Sequence[Word], sentence: str, taken: bytearray) -> set[int]:
         """Return the words of names of several words: capitals in a row, of which one is covered or private.

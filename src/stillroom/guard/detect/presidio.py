@@ -59,6 +59,7 @@ class PresidioDetector(Detector):
     """
 
     name = "presidio"
+    by_context = True
 
     def __init__(self) -> None:
         try:

@@ -88,7 +88,7 @@ class Union:
                 if spans is None:
                     closed.add(i)
                 else:
-                    found[i] += spans
+                    found[i] += self._kept(detector, sentences[i], spans)
         for i, sentence in enumerate(sentences):
             if i in closed:
                 found[i] = [Span(0, len(sentence), "language_unknown", "closed", 1.0)]
@@ -100,6 +100,12 @@ class Union:
                 left = [span for span in private if span.category in self._raw]
                 found[i] += self._closed.find(sentence, covered, left)
         return found
+
+    def _kept(self, detector: Detector, sentence: str, spans: Sequence[Span]) -> list[Span]:
+        """Leave out what a detector only guesses where the house's formulary calls all of it public."""
+        if self._closed is None or not detector.by_context:
+            return list(spans)
+        return [span for span in spans if not self._closed.calls_public(sentence, span)]
 
     def _whole(self, plain: str, spans: list[Span]) -> list[Span]:
         spans += (Span(*run.span(), "unknown", "long run", 1.0) for run in _LONG_RUN.finditer(plain))
