@@ -94,6 +94,17 @@ class BadOption(UsageError):
         super().__init__(f"{name} is {value}, but it must be {allowed}.")
 
 
+class ProcessesLost(StillroomError):
+    """Processes that read documents ended, or could not start."""
+
+    def __init__(self, processes: int) -> None:
+        super().__init__(
+            f"One of {processes} processes that read documents ended, or could not start. What was read is stored: run "
+            'it again. In a script the call must stand under if __name__ == "__main__":, as the processes load the '
+            "script too."
+        )
+
+
 class UnknownName(UsageError):
     def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
         super().__init__(f"There is no {kind} {name!r}: choose one of {', '.join(sorted(known))}.")

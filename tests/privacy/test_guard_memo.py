@@ -151,6 +151,8 @@ def test_ten_times_a_tenth_is_one(ledger: Ledger) -> None:
 
 
 def test_the_limit_is_fixed_for_good(ledger: Ledger, memo: Memo) -> None:
+    Memo(ledger, KEY, limit=5.0)  # nothing was drawn yet
+    memo.draw([age("40")], caller="ward")
     with pytest.raises(LedgerMismatch, match="an ε per subject of 4, but 5"):
         Memo(ledger, KEY, limit=5.0)
     for limit in (0.0, float("inf"), float("nan"), -1.0):

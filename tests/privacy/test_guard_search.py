@@ -111,7 +111,8 @@ def test_an_empty_account_is_answered_from_the_release(ledger: Ledger, tmp_path:
     lm = Writer("Giggle Drops.")
     release = made(tmp_path / "a")
     answer = Rag.over_documents(guarded, lm, fallback=release).ask("Which treatment helps Snurflepox?")
-    assert answer.citations == ("snurflepox/1",) and answer.guarantee is Guarantee.DP
+    assert answer.citations == ("snurflepox/1",)
+    assert answer.guarantee is Guarantee.LDP_PER_VALUE  # whose account is empty chose the release
     assert answer.notes[-1] == "Answered from the release: an account is empty."
     assert answer.spent == answer.receipt.epsilon == 0
     without = Rag.over_documents(guarded, lm).ask("Which treatment helps Snurflepox?")
@@ -123,7 +124,7 @@ def test_an_answer_from_the_release_tells_what_was_spent_before(ledger: Ledger, 
     guarded = guard(ledger, policy)
     list(guarded.ingest([note("Snurflepox was seen on 2021-03-05.", i) for i in range(2)]))
     answer = Rag.over_documents(guarded, Writer("Giggle Drops."), fallback=made(tmp_path / "a")).ask("Snurflepox?")
-    assert answer.receipt.refused and answer.guarantee is Guarantee.DP
+    assert answer.receipt.refused and answer.guarantee is Guarantee.LDP_PER_VALUE
     assert answer.spent == answer.receipt.epsilon == 1.0
 
 

@@ -214,7 +214,7 @@ class Guesses(Detector):
     ],
 )
 def test_a_guess_by_context_is_left_where_all_its_words_are_in_the_formulary(text: str, persons: list[str]) -> None:
-    closed = ClosedWorld(["Lumadrex tablets", "Parkin", "Anna"])  # a name of a public list stays one
+    closed = ClosedWorld(["Lumadrex", "Lumadrex tablets", "Parkin", "Anna"])  # a name of a public list stays one
     spans = Union([Guesses()], closed).find(text)
     assert [text[s.start : s.end] for s in spans if s.category == "person"] == persons
 

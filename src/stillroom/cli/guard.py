@@ -13,7 +13,17 @@ from rich.table import Table
 
 from stillroom import readers
 from stillroom.cli.guard_keys import keys
-from stillroom.cli.guard_options import Caller, KeyFile, LedgerFile, Mode, ModeName, PolicyName, Role
+from stillroom.cli.guard_options import (
+    POLICY,
+    CallerOrNone,
+    KeyFile,
+    LedgerFile,
+    Mode,
+    ModeName,
+    PolicyName,
+    PolicyOrNone,
+    Role,
+)
 from stillroom.cli.guard_paper import rewrite_as_published, score_as_published, without_books
 from stillroom.cli.guard_policies import policies
 from stillroom.cli.progress import showing
@@ -41,7 +51,7 @@ def score(
     file: TextFile = None,
     query: Query = "",
     mode: ModeName = Mode.strict,
-    policy: PolicyName = "clinic",
+    policy: PolicyOrNone = None,
     role: Role = None,
     embedder: Embed = EMBEDDER,
     as_json: AsJson = False,
@@ -49,10 +59,10 @@ def score(
     """Show the risk of a question against each sentence's template, and the tier of each value. It draws nothing."""
     text = _read(file)
     if mode is Mode.paper:
-        without_books(role=role)
+        without_books(policy=policy, role=role)
         score_as_published(text, query, embedder, as_json)
         return
-    with Guard(policy, embedder=embedder) as guard:
+    with Guard(policy or POLICY, embedder=embedder) as guard:
         scored = guard.score(query, [text], role=role)
     if as_json:
         _print([{"template": s.template, "risk": s.risk, "tiers": s.tiers} for s in scored])
@@ -71,11 +81,11 @@ def rewrite(
     file: TextFile = None,
     query: Query = "",
     mode: ModeName = Mode.strict,
-    policy: PolicyName = "clinic",
+    policy: PolicyOrNone = None,
     ledger: LedgerFile = None,
     unit: Annotated[str | None, typer.Option(help="Whom the text is about; without one nothing is noisy.")] = None,
     key: KeyFile = None,
-    caller: Caller = "local",
+    caller: CallerOrNone = None,
     role: Role = None,
     embedder: Embed = EMBEDDER,
     as_json: AsJson = False,
@@ -83,14 +93,14 @@ def rewrite(
     """Print a text as the caller may read it in answer to a question; the receipt goes to standard error."""
     text = _read(file)
     if mode is Mode.paper:
-        without_books(ledger=ledger, unit=unit, key=key, role=role)
+        without_books(policy=policy, ledger=ledger, unit=unit, key=key, caller=caller, role=role)
         rewrite_as_published(text, query, embedder, as_json)
         return
     document = Document(content_id(text), text, content_id(text) if unit is None else readers.unit_id(unit))
     book = None if ledger is None else Ledger.open(ledger)
     try:
-        with Guard(policy, ledger=book, key=_key(key), embedder=embedder) as guard:
-            answer = guard.sanitise(query, [document], caller=caller, role=role)
+        with Guard(policy or POLICY, ledger=book, key=_key(key), embedder=embedder) as guard:
+            answer = guard.sanitise(query, [document], caller=caller or "local", role=role)
     finally:
         if book is not None:
             book.close()

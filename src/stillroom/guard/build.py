@@ -41,8 +41,7 @@ def build(policy: Policy, names: Detector | None = None) -> Union:
         else None
     )
 
-    roles = (None, *policy.roles)
-    raw = [name for name in CATEGORIES if any(policy.tier(name, role) == "raw" for role in roles)]
+    raw = [name for name in CATEGORIES if policy.loosest(name) == "raw"]
     return Union(detectors, closed, order=order_of(policy), raw=raw)
 
 
@@ -63,6 +62,7 @@ def build_paper(embedder: Embedder, config: PaperConfig | None = None) -> PaperG
 def order_of(policy: Policy) -> Order:
     """Return which category has a stretch that two of them claim.
 
-    The one with the stricter tier, so that no guess lowers another one's protection; then the surer one.
+    The one with the stricter tier, so that no guess lowers another one's protection; then the surer one. The loosest
+    tier that a role has counts: a document is read once for all of them.
     """
-    return lambda name: (-TIERS.index(policy.tier(name)), category(name).rank)
+    return lambda name: (-TIERS.index(policy.loosest(name)), category(name).rank)

@@ -24,10 +24,11 @@ class Spot:
 
 @dataclass(frozen=True)
 class Context:
-    """Passages with the spots of their text and of their metadata, in order."""
+    """Passages with the spots of their text and, where it is shown, of their metadata, in order."""
 
     found: Sequence[Found]
     spots: Sequence[Spot]
+    metadata: bool = True
 
     def filled(self, shown: Sequence[str]) -> tuple[tuple[str, ...], tuple[Mapping[str, str], ...]]:
         """Return texts and metadata with what is shown in place of each spot."""
@@ -35,7 +36,8 @@ class Context:
         texts, metadata = [], []
         for record, text in self.found:
             texts.append(text.fill(lambda _: next(left)))
-            metadata.append({name: each.fill(lambda _: next(left)) for name, each in record.metadata.items()})
+            fields = record.metadata.items() if self.metadata else ()
+            metadata.append({name: each.fill(lambda _: next(left)) for name, each in fields})
         return tuple(texts), tuple(metadata)
 
 

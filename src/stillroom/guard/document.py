@@ -91,7 +91,7 @@ def _protected(place: Span, spans: Iterable[Span], policy: Policy) -> bool:
         span.start <= place.start
         and place.end <= span.end
         and category(span.category).private
-        and policy.tier(span.category) != "raw"
+        and policy.loosest(span.category) != "raw"
         for span in spans
     )
 
@@ -129,13 +129,14 @@ class _Ids:
                 inner = r"[\W_]{1,3}".join(map(re.escape, tokens))
                 self._wholes.append(re.compile(rf"(?<![^\W_]){inner}(?![^\W_])", re.IGNORECASE))
             if len(tokens) > 1 and all(map(str.isalpha, tokens)):
-                self._parts.update(part for part in tokens if len(part) > 2 and not lexicon.is_stopword(part))
+                self._parts.update(part for part in tokens if len(part) > 1 and not lexicon.is_stopword(part))
 
     def places(self, plain: str) -> list[Span]:
         found = [match.span() for whole in self._wholes for match in whole.finditer(plain)]
         if self._parts:
             for match in _TOKEN.finditer(plain):
                 form = match[0].casefold()
-                if form in self._parts and (form in names() or means_it((form,), plain, match.start())):
+                sure = form in names() and len(form) > 2
+                if form in self._parts and (sure or means_it((form,), plain, match.start())):
                     found.append(match.span())
         return [Span(start, end, "record_number", "ids", 1.0) for start, end in found]

@@ -96,7 +96,10 @@ class Draws:
             return Drawing(none, kept=False)
         try:
             self._memo.check()
-            if self._vault is not None and any(place.tier in ("noisy", "surrogate") for place in places):
+            drawn = [place.subject for place in places if place.tier in ("noisy", "surrogate")]
+            if self._vault is not None and drawn:
+                self._vault.check(self._memo.ledger, self._memo.population)
+                self._memo.register(drawn)  # first: a ledger that may not draw about them must not get the vault
                 self._vault.bind(self._memo.ledger, self._memo.population)
             return self._drawn(self._memo, places, caller, people or {})
         except (LedgerMismatch, UnitsShared):

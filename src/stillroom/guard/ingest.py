@@ -8,15 +8,19 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from itertools import islice
 from typing import Protocol
 
 from stillroom.documents import Document
+from stillroom.errors import MissingExtra, ProcessesLost
 from stillroom.guard.build import build
 from stillroom.guard.categories import category
+from stillroom.guard.detect.presidio import MODEL
 from stillroom.guard.document import found_together, readable_name, shown_names
 from stillroom.guard.memo import Subject
 from stillroom.guard.policy import Policy
@@ -49,9 +53,8 @@ def digest(policy: Policy) -> str:
 
 def subject_of(document: Document) -> Subject:
     """Return whom a document's draws are about: its unit, or the document alone where it has no other unit."""
-    if document.unit in (document.id, unit_id(document.id)):
-        return Subject(document.id, unit=False)
-    return Subject(document.unit)
+    unit = unit_id(document.unit)
+    return Subject(document.id, unit=False) if unit == unit_id(document.id) else Subject(unit)
 
 
 def ingest(documents: Iterable[Document], store: Store, policy: Policy, finder: Finder) -> Iterator[Record]:
@@ -63,11 +66,17 @@ def ingest(documents: Iterable[Document], store: Store, policy: Policy, finder: 
     rest = iter(documents)
     begun: deque[tuple[_Lot, Answer]] = deque()
     ahead = finder.ahead if isinstance(finder, _Shared) else 0
+    failed: BaseException | None = None
     while True:
-        while len(begun) <= ahead and (documents_of := list(islice(rest, LOT))):
-            lot = _Lot.of(documents_of)
-            begun.append((lot, _ask(finder, lot.texts)))
+        try:
+            while failed is None and len(begun) <= ahead and (some := list(islice(rest, LOT))):
+                lot = _Lot.of(some)
+                begun.append((lot, _ask(finder, lot.texts)))
+        except Exception as wrong:  # what was begun before is kept, however many processes there are
+            failed = wrong
         if not begun:
+            if failed is not None:
+                raise failed
             return
         lot, answer = begun.popleft()
         records = lot.records(answer(), store, policy)
@@ -128,7 +137,8 @@ def _record(
     whole, *metadata = templates(texts, spans, numbers=Numbers(), day_first=policy.day_first, noisy=noisy)
     passages = cut(whole) or (Template("", ()),)
     fields = shown_names(list(document.metadata), private)
-    name = store.name(f"{document.unit}\n{document.id}")
+    # With its length, so that no other pair of unit and id reads the same.
+    name = store.name(f"{len(document.unit)}:{document.unit}\n{document.id}")
     return Record(name, subject_of(document), digest(policy), passages, dict(zip(fields, metadata, strict=True)))
 
 
@@ -142,10 +152,17 @@ def _plain(text: str) -> str:
 @contextmanager
 def finding(policy: Policy, processes: int) -> Iterator[Finder]:
     """Give a finder of a policy that shares its work among so many processes, each with detectors of its own."""
+    if any(find_spec(name) is None for name in ("presidio_analyzer", "spacy", MODEL)):
+        raise MissingExtra("finding names in text", "guard")
     # Started anew and not forked: the threads of this process would not come along.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _start, (policy.model_dump_json(),)) as pool:
+    pool = ProcessPoolExecutor(processes, context, _start, (policy.model_dump_json(),))
+    try:
         yield _Shared(pool, processes)
+    except BrokenProcessPool as ended:
+        raise ProcessesLost(processes) from ended
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class _Shared:

@@ -7,7 +7,7 @@ and mechanism, and lies encrypted in the ledger's file, where the same transacti
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stillroom.guarantee import Guarantee
@@ -66,7 +66,7 @@ class Memo:
     Args:
         ledger: of the population.
         key: the user's: the one that the draws were begun with, or that they were rotated to; `Key.load()` when None.
-        limit: the ε that may ever be spent on one subject: fixed for good by the first call.
+        limit: the ε that may ever be spent on one subject: fixed for good by the first draw.
         noise: makes draws.
 
     Raises: GuardKeyMissing, GuardKeyWrong, GuardDamaged, MissingExtra; BadOption, LedgerMismatch for another limit.
@@ -83,7 +83,8 @@ class Memo:
     ) -> None:
         self._accounts = ledger.accounts()
         self._ring = Ring.of(ledger.path, self._accounts.boxes, Key.load() if key is None else key, entropy)
-        self._accounts.fix(limit)
+        self._accounts.agree(limit)
+        self._limit = limit
         opening = ledger.history()[0]
         self.ledger, self.population = opening.hash, opening.population
         self._book, self._registered = ledger, set[str]()
@@ -103,8 +104,8 @@ class Memo:
         LedgerLocked, DiskFull, GuardKeyRotated, GuardDamaged. Then nothing was charged.
         """
         asks = [self._ask(each) for each in wanted]
-        self._register({each.subject.id for each in wanted if each.subject.unit})
-        answers = self._accounts.draw(asks, caller=caller, quota=quota, ring=self._ring.body)
+        self.register(each.subject for each in wanted)
+        answers = self._accounts.draw(asks, caller=caller, quota=quota, ring=self._ring.body, limit=self._limit)
         return [
             Drawn(
                 None if answer.box is None else self._ring.open(answer.box, ask.key).decode("utf-8"),
@@ -114,6 +115,10 @@ class Memo:
             )
             for each, ask, answer in zip(wanted, asks, answers, strict=True)
         ]
+
+    def register(self, subjects: Iterable[Subject]) -> None:
+        """Note the units among subjects as this ledger's, before anything is drawn. Raises UnitsShared."""
+        self._register({subject.id for subject in subjects if subject.unit})
 
     def check(self) -> None:
         """Raise, as `draw` does, where the ledger cannot be read by now."""

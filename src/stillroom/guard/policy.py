@@ -26,7 +26,8 @@ Mechanism = Literal["placeholder", "surrogate", "laplace", "tree"]
 TIERS: tuple[Tier, ...] = ("raw", "noisy", "surrogate", "placeholder")
 """From the least protected to the most: the true value, ε-LDP, a stand-in drawn without it, its category alone."""
 
-NEVER_RAW = frozenset({"language_unknown", "unknown", "password"})
+NEVER_RAW = frozenset({"language_unknown", "unknown", "password", "period"})
+"""What no detector is sure of. A "period" is any date that does not read as a day: names of months are names too."""
 """What no policy hands out as it stands: what no detector could read, and what opens doors (rule 34)."""
 
 BUILT_IN = ("clinic", "finance", "hr", "legal")
@@ -70,7 +71,7 @@ class CategoryRule(_Strict):
         noisy = self.mechanism in ("laplace", "tree")
         if self.tier == "noisy" and not noisy:
             raise ValueError('the noisy tier needs mechanism = "laplace" or "tree"')
-        if self.tier == "surrogate" and self.mechanism == "placeholder":
+        if self.tier == "surrogate" and self.mechanism != "surrogate":
             raise ValueError('the surrogate tier needs mechanism = "surrogate"')
         if noisy and self.epsilon is None:
             raise ValueError(f'mechanism = "{self.mechanism}" needs an epsilon')
@@ -181,6 +182,10 @@ class Policy(_Strict):
             raise UnknownName("role", role, list(self.roles))
         entitled = self.roles[role]
         return self.at_least(category, stricter(entitled.tiers.get(category, base), entitled.least))
+
+    def loosest(self, category: str) -> Tier:
+        """Return the loosest tier that a category has for anybody: in the base tiers or for a role."""
+        return min((self.tier(category, role) for role in (None, *self.roles)), key=TIERS.index)
 
     def at_least(self, category: str, tier: Tier) -> Tier:
         """Return the loosest tier of a category that is no looser than `tier`.
@@ -312,3 +317,5 @@ def _check_tier(name: str, rule: CategoryRule, tier: Tier, field: str, where: st
         raise PolicyInvalid(where, field, f"{name} is never swapped for another value: choose placeholder or raw")
     if tier == "noisy" and rule.mechanism not in ("laplace", "tree"):
         raise PolicyInvalid(where, field, f'the noisy tier needs categories.{name}.mechanism = "laplace" or "tree"')
+    if tier == "surrogate" and rule.mechanism != "surrogate":
+        raise PolicyInvalid(where, field, f'the surrogate tier needs categories.{name}.mechanism = "surrogate"')

@@ -109,6 +109,7 @@ class Guard:
         self.policy = policy if isinstance(policy, Policy) else load_policy(policy)
         check_policy(self.policy, self.policy.name)
         self._ledger, self._finder, self._embedder = ledger, finder, embedder
+        self._own = finder is not None
         limit = self.policy.account.epsilon_per_subject
         self._memo = None if ledger is None else Memo(ledger, key, limit=limit, noise=noise)
         self._opened: Vault | None = None
@@ -146,11 +147,17 @@ class Guard:
         """
         if processes < 1:
             raise BadOption("processes", processes, "at least 1")
+        if processes > 1 and self._own:
+            raise BadOption("processes", processes, "1 with a finder of your own, which would not come along")
         if processes == 1:
             yield from _kept(ingest(documents, self._store, self.policy, self._detectors()))
             return
         with finding(self.policy, processes) as finder:
             yield from _kept(ingest(documents, self._store, self.policy, finder))
+
+    def kept(self, role: str | None = None) -> bool:
+        """Say whether the books have it noted, now, what the policy leaves raw for this role."""
+        return self._noted(self._of_role(role))
 
     def passages(self, role: str | None = None) -> list[Kept]:
         """Return all passages that were ingested, as this role may search them, in an order that no value goes into.
@@ -165,7 +172,13 @@ class Guard:
         return kept
 
     def sanitise(
-        self, query: str, passages: Sequence[Asked], *, caller: str = "local", role: str | None = None
+        self,
+        query: str,
+        passages: Sequence[Asked],
+        *,
+        caller: str = "local",
+        role: str | None = None,
+        metadata: bool = True,
     ) -> Sanitised:
         """Return the passages as this caller may read them, in answer to this query.
 
@@ -175,12 +188,13 @@ class Guard:
                 own has no noisy tier.
             caller: who asks, as the operator names it; has a quota.
             role: of the policy, which sets the caller's base tiers.
+            metadata: whether the caller is shown that too; without it nothing in it is drawn and paid for.
 
         Raises: UnknownName for a role that the policy does not have; UnitsShared, LedgerMismatch where draws about
         these units or this vault are in another ledger. No text and no other state of the books raises.
         """
         self.policy.tier("unknown", role)  # so that an unknown role is told before anything is read
-        context = self._context(query, passages, role)
+        context = self._context(query, passages, role, metadata)
         alone = people(record for record, _ in context.found)
         drawing = self._draws.draw([spot.place for spot in context.spots], caller, alone)
         numbers = Numbering()
@@ -190,7 +204,7 @@ class Guard:
             Line(spot.place.slot.category, tier, label)
             for spot, (_, tier, label) in zip(context.spots, shown, strict=True)
         ]
-        texts, metadata = context.filled([text for text, _, _ in shown])
+        texts, fields = context.filled([text for text, _, _ in shown])
         receipt = Receipt(
             policy=self.policy.name,
             version=self.policy.version,
@@ -206,7 +220,7 @@ class Guard:
             not_covered=not_covered(lines, any(map(_too_long, passages))),
             guarantee=weakest(line.guarantee for line in lines),
         )
-        return Sanitised(texts, metadata, receipt, numbers.slots)
+        return Sanitised(texts, fields, receipt, numbers.slots)
 
     def score(self, query: str, passages: Sequence[Asked], *, role: str | None = None) -> list[Scored]:
         """Return the risk of a query against each sentence of the passages, and the tiers. It draws nothing."""
@@ -251,19 +265,19 @@ class Guard:
 
     # What stands where
 
-    def _context(self, query: str, passages: Sequence[Asked], role: str | None) -> Context:
+    def _context(self, query: str, passages: Sequence[Asked], role: str | None, metadata: bool) -> Context:
         found = self._found(passages)
         raw = self._raw(role)
         risks = self._risks(query, found, raw)
         spots: list[Spot] = []
         for (record, text), risk in zip(found, risks, strict=True):
-            for template in (text, *record.metadata.values()):
+            for template in (text, *(record.metadata.values() if metadata else ())):
                 for slot in template.slots:
                     base = self.policy.tier(slot.category, role)
                     tier = raised(slot.category, base, risk, self.policy)
                     kept: Tier = "placeholder" if tier == "raw" and slot.category not in raw else tier
                     spots.append(Spot(Place(record.name, record.subject, slot, kept), tier != base))
-        return Context(found, spots)
+        return Context(found, spots, metadata)
 
     def _found(self, passages: Sequence[Asked]) -> list[Found]:
         new = [p if isinstance(p, Document) else Document.of(p) for p in passages if not isinstance(p, Kept)]
@@ -325,9 +339,14 @@ class Guard:
 
     def _raw(self, role: str | None) -> frozenset[str]:
         """Return the categories that the role reads raw; none where the ledger cannot have it noted."""
-        raw = [name for name in CATEGORIES if category(name).private and self.policy.tier(name, role) == "raw"]
-        what = f"role {role or 'none'}: templates shown; as it stands: {', '.join(raw) or 'no value'}"
-        return frozenset(raw) if self._noted(what) else frozenset()
+        return frozenset(self._raw_of(role)) if self.kept(role) else frozenset()
+
+    def _raw_of(self, role: str | None) -> list[str]:
+        return [name for name in CATEGORIES if category(name).private and self.policy.tier(name, role) == "raw"]
+
+    def _of_role(self, role: str | None) -> str:
+        shown = ", ".join(self._raw_of(role)) or "no value"
+        return f"role {role or 'none'}: templates shown; as it stands: {shown}"
 
     def _noted(self, what: str) -> bool:
         """Have it stand in the ledger, once for good, that something is not private; say whether it does."""

@@ -75,21 +75,17 @@ class Accounts:
         self._database = database
         self.boxes = Boxes(database, PREFIX)
 
-    def fix(self, limit: float) -> None:
-        """Fix the ε that may ever be spent on one subject; the first time for good, later it must be the same.
+    def agree(self, limit: float) -> None:
+        """Return if this may be the ε ever spent on one subject: none was fixed by a draw yet, or the same.
 
         Raises BadOption, LedgerMismatch.
         """
         if not 0 < limit < math.inf:
             raise BadOption("ε per subject", limit, "a finite number above 0, such as 4")
-        with self._database.transaction() as connection:
-            held = self._limit(connection)
-            if held is None:
-                connection.execute("INSERT INTO guard_limit VALUES (1, ?)", (float(limit),))
-            elif held != limit:
-                raise LedgerMismatch(self._database.path, "an ε per subject of", f"{held:g}", f"{limit:g}")
+        with self._database.speaking() as connection:
+            self._same(limit, self._limit(connection))
 
-    def draw(self, asks: Sequence[Ask], *, caller: str, quota: float | None, ring: str) -> list[Answer]:
+    def draw(self, asks: Sequence[Ask], *, caller: str, quota: float | None, ring: str, limit: float) -> list[Answer]:
         """Return an answer to each ask, in their order; the new ones are drawn, stored and charged, all or none.
 
         What was drawn before costs nothing and is never refused. What is new is refused alone where the subject's
@@ -99,17 +95,19 @@ class Accounts:
             caller: who asks, as the operator names it.
             quota: the ε that this caller may newly spend in all; None is no quota.
             ring: the ring with which `make` seals.
+            limit: the ε that may ever be spent on one subject; the first draw fixes it for good.
 
-        Raises: GuardKeyRotated, BadOption (no limit was fixed); whatever `make` raises: then nothing was stored.
+        Raises: GuardKeyRotated, LedgerMismatch for another limit; whatever `make` raises: then nothing was stored.
         """
         held = {ask.key: self.boxes.get(ring, ask.key) for ask in asks}
         if None not in held.values():
             return [Answer(held[ask.key]) for ask in asks]
         with self._database.transaction() as connection:
             self.boxes.check(connection, ring)
-            limit = self._limit(connection)
-            if limit is None:
-                raise BadOption("ε per subject", None, "fixed before the first draw")
+            held_limit = self._limit(connection)
+            self._same(limit, held_limit)
+            if held_limit is None:
+                connection.execute("INSERT INTO guard_limit VALUES (1, ?)", (float(limit),))
             book = _Book(connection, caller, quota, limit)
             return [self._draw(book, ask, ring) for ask in asks]
 
@@ -153,6 +151,10 @@ class Accounts:
         book.charge(ask)
         self.boxes.put(book.connection, ring, ask.key, box)
         return Answer(box, charged=ask.epsilon)
+
+    def _same(self, limit: float, held: float | None) -> None:
+        if held is not None and held != limit:
+            raise LedgerMismatch(self._database.path, "an ε per subject of", f"{held:g}", f"{limit:g}")
 
     @staticmethod
     def _limit(connection: Connection) -> float | None:

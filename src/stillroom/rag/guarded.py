@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from stillroom.embed.base import Embedder
 from stillroom.errors import BadOption
-from stillroom.guarantee import Guarantee
+from stillroom.guarantee import Guarantee, weakest
 from stillroom.index.bm25 import words
 from stillroom.index.hybrid import LEAST_COSINE, Hit, HybridIndex
 from stillroom.lm.base import LanguageModel
@@ -43,8 +43,11 @@ class Sanitiser(Protocol):
 
     @property
     def embedder(self) -> Embedder: ...
+    def kept(self, role: str | None) -> bool: ...
     def passages(self, role: str | None) -> Sequence[Any]: ...
-    def sanitise(self, query: str, passages: Sequence[Any], *, caller: str, role: str | None) -> Any: ...
+    def sanitise(
+        self, query: str, passages: Sequence[Any], *, caller: str, role: str | None, metadata: bool
+    ) -> Any: ...
     def rehydrate(self, text: str, context: Any, *, role: str | None) -> str: ...
 
 
@@ -75,7 +78,7 @@ class GuardedRag:
         lm.need("generate")
         self._guard, self._lm, self._top_k, self._fallback = guard, lm, top_k, fallback
         self._least_cosine = least_cosine
-        self._searched: dict[str | None, tuple[Sequence[Shown], HybridIndex]] = {}
+        self._searched: dict[tuple[str | None, bool], tuple[Sequence[Shown], HybridIndex]] = {}
         self._search(None)
 
     def ask(self, question: str, *, caller: str = "local", role: str | None = None) -> Answer:
@@ -88,13 +91,15 @@ class GuardedRag:
         passages, index = self._search(role)
         hits = near(index.search(asked, self._top_k))
         found = [passages[hit.row] for hit in hits]
-        context = self._guard.sanitise(asked, found, caller=caller, role=role)
+        context = self._guard.sanitise(asked, found, caller=caller, role=role, metadata=False)  # texts alone are read
         receipt = context.receipt
         if self._fallback is not None and (receipt.refused or not receipt.ledger):
             why = "an account is empty" if receipt.refused else "the books cannot be kept"
             other = self._fallback.ask(asked)
             notes = (*other.notes, f"Answered from the release: {why}.")
-            return replace(other, spent=receipt.epsilon, notes=notes, receipt=receipt)
+            # That the release answers follows from whose notes were found, and from their accounts.
+            label = weakest((other.guarantee, receipt.guarantee))
+            return replace(other, guarantee=label, spent=receipt.epsilon, notes=notes, receipt=receipt)
         made = answer(self._lm, asked, _read(found, hits, context), receipt.guarantee, NOTHING_KEPT)
         text = self._guard.rehydrate(made.text, context, role=role)
         if text != made.text:
@@ -106,13 +111,15 @@ class GuardedRag:
         return replace(made, text=text, guarantee=label, spent=receipt.epsilon, receipt=receipt)
 
     def _search(self, role: str | None) -> tuple[Sequence[Shown], HybridIndex]:
-        """Return what a role may search: one index for each, as what they may find by differs."""
-        if role not in self._searched:
+        """Return what a role may search: one index for each, as what they may find by differs; also while the books are
+        away, when nobody may find by what is raw."""
+        key = role, self._guard.kept(role)
+        if key not in self._searched:
             passages: Sequence[Shown] = self._guard.passages(role)
             texts = [passage.text for passage in passages]
             index = HybridIndex(texts, self._guard.embedder, least_cosine=self._least_cosine, common=_slot_words(texts))
-            self._searched[role] = passages, index
-        return self._searched[role]
+            self._searched[key] = passages, index
+        return self._searched[key]
 
 
 def _read(found: Sequence[Shown], hits: Sequence[Hit], context: Context) -> list[Passage]:

@@ -21,7 +21,11 @@ _COMMON = 5.2
 """Public frequency from which even a name is an ordinary word in a text of small letters, or of capitals, alone."""
 _SURNAME = 3.5
 """Public frequency below which a word right after a given name is a family name."""
-_TITLE = re.compile(r"\b(?:dr|mr|mrs|ms|miss|prof|professor|sir|madam|rev)\.?\s*$", re.I)
+_TITLE = re.compile(
+    r"\b(?:dr|mr|mrs|ms|miss|mx|prof|professor|sir|madam|rev|reverend|sister|brother|nurse|lord|lady|herr|frau|monsieur"
+    r"|madame|rabbi|imam|father|mother|patient|judge|captain|sergeant)\.?\s*$",
+    re.I,
+)
 _CARRIER = re.compile(r"[^\W_]*\d[^\W_]*")
 
 
@@ -38,11 +42,13 @@ class ClosedWorld:
     def __init__(
         self, formulary: Iterable[str] = (), *, zipf: float = KNOWN, capital_zipf: float = 4.0, numbers: bool = True
     ) -> None:
-        self._known = frozenset(word for phrase in formulary for word in words(phrase))
+        self._phrases = frozenset(tuple(words(phrase)) for phrase in formulary) - {()}
+        self._known = frozenset(word for phrase in self._phrases for word in phrase)
         self._medical = frozenset(
             word for kind in ("diagnosis", "treatment", "drug") for phrase in medical()[kind] for word in words(phrase)
         )
         self._names: Collection[str] = names()
+        self._lengths = sorted({len(phrase) for phrase in self._phrases})
         self._zipf, self._capital, self._numbers = zipf, capital_zipf, numbers
 
     def find(self, sentence: str, covered: Sequence[Span], left: Sequence[Span] = ()) -> list[Span]:
@@ -76,6 +82,9 @@ class ClosedWorld:
                 found.append(Span(word.start, word.end, "unknown", NAME, 1.0))
         for span in left:
             taken[span.start : span.end] = b"\x01" * (span.end - span.start)
+        for word in here:  # B12, HbA1c: a word of the formulary with a number in it
+            if word.text in self._known and any(map(str.isdigit, word.text)):
+                taken[word.start : word.end] = b"\x01" * (word.end - word.start)
         if self._numbers:
             for pattern in (_NUMBER, _CARRIER):
                 for match in pattern.finditer(sentence):
@@ -86,16 +95,22 @@ class ClosedWorld:
         return found
 
     def calls_public(self, sentence: str, span: Span) -> bool:
-        """Say whether a span is nothing but words of the formulary, none of which is a name in a public list.
+        """Say whether a span lies in a phrase of the formulary that stands there whole, word for word.
 
-        What follows a title is a name all the same: a house that lists Parkinson's disease may know a Mr Parkinson.
+        Not where one of its words is in a public list of names, or follows a title: a house that lists Parkinson's
+        disease may know a Mr Parkinson, and one that lists the Glasgow coma scale may speak of Glasgow.
         """
-        parts = words(sentence[span.start : span.end])
-        return (
-            bool(parts)
-            and all(part in self._known and part not in self._names for part in parts)
-            and not _TITLE.search(sentence, max(0, span.start - 12), span.start)
-        )
+        if _TITLE.search(sentence, max(0, span.start - 12), span.start):
+            return False
+        here = list(words_with_spans(sentence))
+        forms = [word.text for word in here]
+        for first, word in enumerate(here):
+            for length in self._lengths:
+                last = first + length - 1
+                phrase = tuple(forms[first : last + 1])
+                if phrase in self._phrases and word.start <= span.start and span.end <= here[last].end:
+                    return not any(form in self._names for form in phrase)
+        return False
 
     def _proper(self, here: Sequence[Word], sentence: str, taken: bytearray) -> set[int]:
         """Return the words of names of several words: capitals in a row, of which one is covered or private.

@@ -28,6 +28,8 @@ _WHOLE = frozenset(
         "diagnosis",
         "drug",
         "treatment",
+        "nationality",
+        "profession",
     ]
 )  # fmt: skip
 _PARTS = frozenset({"person"})
@@ -42,8 +44,8 @@ _LONGEST = 12
 """Words of the longest value that is looked for."""
 
 
-Values = dict[str, dict[tuple[str, ...], Span]]
-"""What is looked for, by its first word: the words of a value, and the span that it comes from."""
+Values = dict[str, dict[int, dict[tuple[str, ...], Span]]]
+"""What is looked for: by first word and number of words, the words of a value and the span that it comes from."""
 
 
 def propagated(plain: str, spans: Sequence[Span]) -> list[Span]:
@@ -63,7 +65,7 @@ def values_in(texts: Iterable[tuple[str, Sequence[Span]]]) -> Values:
         for span in spans:
             if span.category in _WHOLE:
                 for parts in _forms(plain[span.start : span.end], span.category):
-                    values.setdefault(parts[0], {}).setdefault(parts, span)
+                    values.setdefault(parts[0], {}).setdefault(len(parts), {}).setdefault(parts, span)
     return values
 
 
@@ -81,12 +83,11 @@ def spread(plain: str, spans: Sequence[Span], values: Values) -> list[Span]:
         covered = number < len(starts) and spans[number].start <= word.start and word.end <= spans[number].end
         if covered or word.text not in values:
             continue
-        for parts, span in values[word.text].items():
-            last = here[min(i + len(parts), len(here)) - 1]
-            if tuple(w.text for w in here[i : i + len(parts)]) == parts and (
-                uncased or means_it(parts, plain, word.start)
-            ):
-                found.append(Span(word.start, last.end, span.category, NAME, span.score))
+        for length, known in values[word.text].items():
+            parts = tuple(w.text for w in here[i : i + length])
+            span = known.get(parts)
+            if span is not None and ((uncased and len(word.text) > 2) or means_it(parts, plain, word.start)):
+                found.append(Span(word.start, here[i + length - 1].end, span.category, NAME, span.score))
     return found
 
 
@@ -94,9 +95,12 @@ def _forms(surface: str, category: str) -> list[tuple[str, ...]]:
     parts = tuple(words(surface))[:_LONGEST]
     if not parts:
         return []
-    forms = [parts] if len(parts) > 1 or len(parts[0]) > 2 else []
+    least = 2 if category in _PARTS else 3  # "Ma", "Oh": looked for with a capital alone
+    forms = [parts] if len(parts) > 1 or len(parts[0]) >= least else []
     if category in _PARTS and len(parts) > 1:
-        forms += [(part,) for part in parts if len(part) > 2 and (part in _NAMES_TOO or not lexicon.is_stopword(part))]
+        forms += [
+            (part,) for part in parts if len(part) >= least and (part in _NAMES_TOO or not lexicon.is_stopword(part))
+        ]
     return forms
 
 
@@ -104,4 +108,4 @@ def means_it(parts: tuple[str, ...], plain: str, start: int) -> bool:
     """Say whether a place is the value and not an ordinary word that looks alike."""
     if len(parts) > 1 or plain[start].isupper():
         return True
-    return lexicon.zipf(parts[0]) < _COMMON
+    return len(parts[0]) > 2 and lexicon.zipf(parts[0]) < _COMMON
