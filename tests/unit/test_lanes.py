@@ -17,13 +17,15 @@ class Torch:
         self.threads = threads
 
     def get_num_threads(self) -> int:
-        return getattr(self.seen, "threads", self.threads)
+        return getattr(self.seen, "threads", self.threads)  # a new thread starts with the process's number
 
     def set_num_threads(self, count: int) -> None:
         self.seen.threads = count
 
 
-@pytest.mark.parametrize(("threads", "lanes", "each"), [(1, 1, 1), (2, 2, 1), (8, 8, 1), (20, MOST, 2)])
+@pytest.mark.parametrize(
+    ("threads", "lanes", "each"), [(1, 1, 1), (2, 2, 1), (8, 8, 1), (11, 5, 2), (15, 5, 3), (64, MOST, 8)]
+)
 @pytest.mark.parametrize("items", [1, 7])
 def test_each_item_has_the_threads_of_a_lane(threads: int, lanes: int, each: int, items: int) -> None:
     torch = Torch(threads)
@@ -36,6 +38,31 @@ def test_each_item_has_the_threads_of_a_lane(threads: int, lanes: int, each: int
 def test_lanes_work_at_the_same_time() -> None:
     both = threading.Barrier(2, timeout=10)  # passed only by two at once
     assert len(Lanes(Torch(2), "cpu").map(lambda _: both.wait(), [0, 1])) == 2
+
+
+def test_what_the_caller_has_set_is_what_it_finds_again() -> None:
+    torch = Torch(4)
+    made = Lanes(torch, "cpu")
+    torch.set_num_threads(3)
+    made.map(str, [0, 1])
+    assert torch.get_num_threads() == 3
+
+
+def test_an_error_comes_out_when_nobody_works_any_more() -> None:
+    done: list[int] = []
+    started = threading.Event()
+
+    def work(item: int) -> None:
+        if item == 0:
+            started.wait(10)
+            raise ValueError
+        started.set()
+        threading.Event().wait(0.3)
+        done.append(item)
+
+    with pytest.raises(ValueError):
+        Lanes(Torch(2), "cpu").map(work, [0, 1])
+    assert done == [1]
 
 
 def test_other_devices_run_one_after_the_other() -> None:

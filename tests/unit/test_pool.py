@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,8 @@ pytestmark = pytest.mark.model
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from stillroom.lm import huggingface, pool  # noqa: E402
+from stillroom.distil import cluster  # noqa: E402
+from stillroom.lm import attention, huggingface, pool, rowtest  # noqa: E402
 from stillroom.lm.huggingface import HuggingFaceLM  # noqa: E402
 from stillroom.lm.rowtest import rows_independent  # noqa: E402
 
@@ -35,6 +38,7 @@ def small_blocks() -> Iterator[None]:
         patch.setattr(huggingface, "READ_ROWS", 4)
         patch.setattr(huggingface, "STEP_ROWS", 16)
         patch.setattr(pool, "HEAD_ROWS", 16)
+        patch.setattr(rowtest, "SLOTS", 16)
         yield
 
 
@@ -136,7 +140,7 @@ def test_short_rows_have_slots_that_long_ones_leave_over_and_move_when_others_ha
 
 def test_where_kernels_may_differ_rows_keep_to_their_bucket(lm: HuggingFaceLM) -> None:
     shared = lm.pool(lm.read(prompts(["a long walk in the garden, " * 12, *NOTES])))
-    shared.mixed = False
+    shared._mixed = False
     shared.open()
     assert [(block.bucket, len(block.held)) for block in shared.blocks] == [(128, 1), (64, 5)]
 
@@ -255,6 +259,161 @@ def test_passes_have_two_lengths(lm: HuggingFaceLM, waiting: int, monkeypatch: p
     session.push(lm.encode(" helped by tea and rest and a long walk in the garden")[:waiting])
     session.scores()
     assert lengths == [4] * (waiting // 4) + [1] * (waiting % 4)
+
+
+def test_memory_grows_by_what_is_pushed_and_no_vote_moves(lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = " helped by tea and rest and a long walk in the garden before noon"
+    plain = alone(lm, range(len(NOTES)), said)
+    monkeypatch.setattr(pool, "ROOM", 3)
+    monkeypatch.setattr(pool, "TRIM", 4)
+    for before, after in zip(plain, alone(lm, range(len(NOTES)), said), strict=True):
+        assert np.array_equal(before, after)
+
+
+def test_rows_of_another_pool_may_run_beside(lm: HuggingFaceLM) -> None:
+    public = lm.pool(lm.read([Prompt("Note: ", "tea", "\n", public=True)]), public=True, size=1)
+    shared = lm.pool(lm.read(prompts()))
+    ours, theirs = shared.open([1, 2]), public.open()
+    for session in (ours, theirs):
+        session.push(lm.encode(" tea"))
+    shared.step(public)
+    assert ours.ready and theirs.ready
+    assert np.array_equal(votes(ours), alone(lm, [1, 2], " tea")[-1])
+
+
+def test_several_moves_leave_every_row_its_own(lm: HuggingFaceLM) -> None:
+    notes = [f"{note} {'and a long walk in the garden ' * (i % 3 * 5)}{i}" for i, note in enumerate(NOTES * 8)]
+    shared = lm.pool(lm.read(prompts(notes)))
+    groups = [[*range(i, len(notes), 5)] for i in range(5)]
+    sessions = [shared.open(rows) for rows in groups]
+    said = lm.encode(" tea and rest for him")
+    for i, session in enumerate(sessions):
+        for each in sessions[i:]:
+            each.push(said[i : i + 1])
+        shared.step()
+        if i < 4:
+            session.close()
+    for row, seen in zip(groups[4], votes(sessions[4]), strict=True):
+        own = lm.open(lm.read(prompts([notes[row]])))
+        for token in said[:5]:
+            own.push([token])
+            own.run()
+        assert np.array_equal(votes(own)[0], seen)
+
+
+def test_attention_that_sums_otherwise_at_another_width_keeps_rows_in_their_bucket(
+    lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = lm.read(prompts()).memory
+    assert lm.mixes(memory, 304)
+    plain = attention.attend
+    lm._mixes.clear()
+
+    def leans(module: Any, query: Any, key: Any, *rest: Any, **named: Any) -> Any:
+        out, none = plain(module, query, key, *rest, **named)
+        return out + 1e-6 * (key.shape[2] == 304), none
+
+    monkeypatch.setattr(attention, "attend", leans)
+    assert not lm.mixes(memory, 304)
+    lm._mixes.clear()
+
+
+def test_control_several_queries_at_once_are_cut_by_the_width() -> None:
+    """Why each token of a pass has products of its own (MKL; elsewhere nothing may be found)."""
+    torch = pytest.importorskip("torch")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attention, "FEW", 0)
+        together = attention.widths_alike(torch, torch.zeros(2, 3, 9, 64), 9, 64, [4], 304, 16)
+    if together:
+        pytest.skip("this machine's products of several rows are alike at all widths")
+    assert attention.widths_alike(torch, torch.zeros(2, 3, 9, 64), 9, 64, [4], 304, 16)
+
+
+def test_a_pass_that_breaks_off_is_not_gone_on_with(lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = lm.open(lm.read(prompts()))
+    session.push(lm.encode(" tea"))
+
+    def fails(*_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pool.Block, "step", fails)
+        with pytest.raises(MemoryError):
+            session.run()
+    session.push(lm.encode(" rest"))
+    with pytest.raises(RuntimeError, match="opened anew"):
+        session.scores()
+
+
+def test_a_closed_session_says_nothing_any_more(lm: HuggingFaceLM) -> None:
+    session = lm.open(lm.read(prompts()), [0])
+    session.push_each([5])
+    with pytest.raises(ValueError, match="2 tokens for 1 rows"):
+        session.push_each([5, 6])
+    session.close()
+    session.close()
+    for call in (session.scores, lambda: session.push([5]), lambda: session.push_each([5])):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+
+
+def test_a_model_travels_to_another_process_as_what_it_was_loaded_from(lm: HuggingFaceLM) -> None:
+    lm.digest = "sha256:x"
+    lm.rows_independent(64)
+    lm.lanes.map(str, [1, 2])
+    there = pickle.loads(pickle.dumps(lm))
+    assert (there.name, there.digest, there.placed) == (lm.name, lm.digest, lm.placed) and not there._independent
+    lm.digest = ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"num_local_experts": 8}, "experts"),
+        ({"n_routed_experts": 64}, "experts"),
+        ({"rope_scaling": {"type": "dynamic"}}, "dynamic"),
+        ({"rope_parameters": {"rope_type": "longrope"}}, "longrope"),
+        ({"rope_parameters": {"rope_type": "default"}, "num_experts": None}, ""),
+    ],
+)
+def test_models_whose_rows_move_each_other_are_refused(fields: dict[str, Any], why: str) -> None:
+    told = huggingface._coupled(SimpleNamespace(**fields))
+    assert why in told and bool(told) == bool(why)
+
+
+def test_a_worker_that_replaces_another_runs_the_same_passes(
+    lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+    plain = pool.Block.step
+
+    def counted(self: pool.Block, ids: Any, counts: Any, pushed: int) -> None:
+        lengths.append(ids.shape[1])
+        plain(self, ids, counts, pushed)
+
+    monkeypatch.setattr(HuggingFaceLM, "rows_independent", lambda self, body: True)
+    monkeypatch.setattr(pool.Block, "step", counted)
+    count = Counted(1000)
+    pushes = [lm.encode(" helped by tea and rest"), *([token] for token in lm.encode(" and a long walk today"))]
+    there, new = cluster.Worker(lm), cluster.Worker(lm)
+    for worker in (there, new):
+        about = cluster.Worker.read.__wrapped__(worker, 1, prompts(), 192)
+        assert about.independent
+    tally = cluster.Worker.tally.__wrapped__
+    seen = [tally(there, 1, 1, [0, 1], pushes[:n], count) for n in range(len(pushes) + 1)]
+    at_once, lengths[:] = [*lengths], []
+    assert np.array_equal(tally(new, 1, 1, [0, 1], pushes, count), seen[-1])
+    assert lengths == at_once
+
+
+class Counted:
+    """What travels: votes of each row."""
+
+    def __init__(self, levels: int) -> None:
+        self.levels = levels
+
+    def __call__(self, scores: Any) -> Votes:
+        return one_sided(scores, self.levels)
 
 
 def test_models_without_a_pool_of_their_own_run_sessions_apart() -> None:

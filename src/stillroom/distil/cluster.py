@@ -120,6 +120,7 @@ class Worker:
             self._at, self._pushed = (reading, session), 0
         for tokens in pushes[self._pushed :]:
             self._session.push(tokens)
+            self._session.run()  # each in passes of its own, as a worker ran them that was there all the time
             self._pushed += 1
         return self._session.tally(count)
 

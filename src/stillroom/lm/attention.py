@@ -10,9 +10,13 @@ behind is masked, and adds exact zeros. A prefix that all rows share lies in mem
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 NAME = "stillroom"
+FEW = 4
+"""Tokens of a pass up to which each has products of its own. For several at once the kernel may cut a sum over more
+than about 200 columns at a place that follows from their number (measured with MKL), and so from the row's block."""
 PREFIX = "stillroom_prefix"
 """Attribute of a tensor of keys that names the shared keys and values before them."""
 
@@ -38,6 +42,41 @@ def visible(torch: Any, places: Any, columns: int, dtype: Any) -> Any:
     return mask.masked_fill_(hidden, torch.finfo(dtype).min)
 
 
+def widths_alike(
+    torch: Any, prefix: Any, heads: int, rows: int, queries: Sequence[int], widest: int, step: int
+) -> bool:
+    """Return whether attention gives each row the same bits at every width, so that masked columns count nothing.
+
+    Args:
+        prefix: (2, groups, places, dim), keys and values that all rows share: shape, type and device are taken.
+        heads: of the queries.
+        queries: numbers of tokens of a pass.
+        widest, step: columns are tried up to the first, in steps of the second.
+    """
+    _, groups, places, dim = prefix.shape
+    dice = torch.Generator().manual_seed(1)
+
+    def draw(*shape: int) -> Any:
+        return torch.randn(shape, generator=dice).to(dtype=prefix.dtype, device=prefix.device)
+
+    own, shared = draw(2, rows, groups, widest, dim), draw(2, groups, places, dim)
+    for n in queries:
+        asked = draw(rows, heads, n, dim)
+        last = torch.arange(rows, device=prefix.device) * (widest - n) // max(1, rows - 1)  # of every length
+        at = last[:, None] + torch.arange(n, device=prefix.device)
+        seen: dict[int, Any] = {}
+        for width in range(step, widest + 1, step):
+            fit = [row for row in range(rows) if int(at[row, -1]) < width]
+            keys, values = own[0][:, :, :width], own[1][:, :, :width]
+            if places:
+                setattr(keys, PREFIX, (shared[0], shared[1]))
+            out, _ = attend(None, asked, keys, values, visible(torch, at.clamp(max=width - 1), width, prefix.dtype))
+            for row in fit:
+                if not torch.equal(seen.setdefault(row, out[row]), out[row]):
+                    return False
+    return True
+
+
 def attend(
     module: Any,
     query: Any,
@@ -53,6 +92,10 @@ def attend(
     import torch
 
     batch, heads, queries, dim = query.shape
+    if 1 < queries <= FEW:
+        alone = [(query[:, :, i : i + 1], _of_query(attention_mask, i)) for i in range(queries)]
+        each = [attend(module, one, key, value, mask, scaling, dropout, softcap)[0] for one, mask in alone]
+        return torch.cat(each, dim=1), None
     groups, length = key.shape[1], key.shape[2]
     share = heads // groups
     many = share * queries
@@ -81,6 +124,10 @@ def attend(
         early = weights[..., :before].transpose(0, 1).reshape(groups, batch * many, before)
         out = out + torch.bmm(early, shared[1]).view(groups, batch, many, dim).transpose(0, 1)
     return out.reshape(batch, heads, queries, dim).transpose(1, 2).contiguous(), None
+
+
+def _of_query(mask: Any, number: int) -> Any:
+    return None if mask is None else mask[:, :, number : number + 1]
 
 
 def _spread(mask: Any, length: int, batch: int, groups: int, share: int, queries: int) -> Any:

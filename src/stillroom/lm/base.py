@@ -72,6 +72,9 @@ class Session(ABC):
     def push(self, tokens: Sequence[int]) -> None:
         """Append the same tokens to every row."""
 
+    def run(self) -> None:  # noqa: B027 - nothing waits where what is pushed is run at once
+        """Run what was pushed and waits for a pass."""
+
     def tally(self, count: Callable[[Scores], Counts]) -> Counts:
         """Return the sum over all rows of what `count` makes of their scores: whole numbers, so exact in any order.
 

@@ -1,8 +1,9 @@
 """Any causal language model of Hugging Face transformers behind the seam.
 
 Reading runs in blocks of READ_ROWS rows of one length bucket, which follows from a row's own length; going on is the
-business of `pool`. Blocks are filled with dummy rows, so the shape of every pass over private rows is public and a
-row's numbers do not depend on the others; `rows_independent` tries that bit for bit.
+business of `pool`. Blocks are filled with dummy rows, so passes over private rows have few shapes, all public. Which of
+them a row is in, and at which place, may follow from how many other rows there are; that this moves no bit of a row is
+what `rows_independent` and `mixes` try, on this device, before every run.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import Any, TypeVar
 
 from stillroom.errors import MissingExtra, ModelUnfit
 from stillroom.hub import only_here
-from stillroom.lm.attention import visible
+from stillroom.lm.attention import visible, widths_alike
 from stillroom.lm.base import LanguageModel, Prompt, Readings, Scores
 from stillroom.lm.lanes import Lanes
-from stillroom.lm.pool import STEP_ROWS, HuggingFacePool, HuggingFaceSession
+from stillroom.lm.pool import CHUNK, STEP_ROWS, TRIM, HuggingFacePool, HuggingFaceSession
 from stillroom.threads import wait_patiently
 
 T = TypeVar("T")
@@ -110,6 +111,8 @@ class HuggingFaceLM(LanguageModel):
                     f"{'from a hub' if not here else 'here'} ({type(wrong).__name__}); see stillroom models list",
                 ) from wrong
         config = self.model.config.get_text_config()
+        if reason := _coupled(config):
+            raise ModelUnfit(str(model), f"scores of one row that no other row moves: {reason}", "choose another")
         window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
         if window and window < LEAST_WINDOW:
             raise ModelUnfit(
@@ -127,6 +130,12 @@ class HuggingFaceLM(LanguageModel):
         self._subset: tuple[tuple[int, ...], Any, Any] | None = None
         self._plain_head = self._head_is_plain()
         self._independent: dict[int, bool] = {}
+        self._mixes: dict[tuple[int, int], bool] = {}
+        self._again = (str(model), self.name, device, dtype, memory)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as what it was loaded from: another process has threads, lanes and a row test of its own."""
+        return _load, (*self._again, self.digest)
 
     # -- tokens ---------------------------------------------------------------------------------------------------
     def encode(self, text: str) -> list[int]:
@@ -263,6 +272,20 @@ class HuggingFaceLM(LanguageModel):
             chosen[i] = row
         return chosen
 
+    def mixes(self, memory: Any, widest: int) -> bool:
+        """Return whether rows may have more columns than they need, up to `widest`, and keep every bit. Tried once.
+
+        On other devices than a CPU they may not: kernels choose their sums by the shape.
+        """
+        key = memory.shape[-2], widest
+        if key not in self._mixes:
+            heads = self.model.config.get_text_config().num_attention_heads
+            alike = self.device == "cpu" and self.lanes.map(
+                lambda layer: widths_alike(self.torch, layer, heads, STEP_ROWS, (1, CHUNK), widest, TRIM), [memory[0]]
+            )
+            self._mixes[key] = alike == [True]
+        return self._mixes[key]
+
     def forward(self, ids: Any, places: Any, mask: Any, memory: Any, own: Any, columns: Any, used: int) -> Any:
         """Run tokens (rows, n) that go to their columns of the rows' own memory; return states (rows, n, width)."""
         from stillroom.lm.memory import memory_of
@@ -331,6 +354,25 @@ class HuggingFaceLM(LanguageModel):
         from stillroom.lm.greedy import generate
 
         return generate(self, prompts, max_tokens, stop)
+
+
+def _load(model: str, name: str, device: str, dtype: str, memory: int, digest: str) -> HuggingFaceLM:
+    lm = HuggingFaceLM(model, name=name, device=device, dtype=dtype, memory=memory)
+    lm.digest = digest
+    return lm
+
+
+def _coupled(config: Any) -> str:
+    """Return why rows of one pass are not computed apart in a model of this kind; empty where they are."""
+    for experts in ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"):
+        if (getattr(config, experts, None) or 0) > 1:
+            return "its experts read tokens of all rows together"
+    for name in ("rope_scaling", "rope_parameters"):
+        rope = getattr(config, name, None) or {}
+        kind = rope.get("rope_type", rope.get("type", "")) if isinstance(rope, dict) else ""
+        if kind in ("dynamic", "longrope"):
+            return f"its {kind} positions follow from the longest row of a pass"
+    return ""
 
 
 def _whole(text: str) -> str:

@@ -24,12 +24,14 @@ from stillroom.lm.base import Pool, Scores, Session
 if TYPE_CHECKING:
     from stillroom.lm.huggingface import HuggingFaceLM, HuggingFaceReadings, Row
 
-STEP_ROWS = 64
+STEP_ROWS = 80
 STEP_BUCKET = 64
 ROOM = 48
 """Columns for what is pushed that are allocated at a time."""
 CHUNK = 4
 """Tokens of a pass in which every session that waits has as many: two lengths of passes are all that there are."""
+MARGIN = 256
+"""Columns behind a bucket up to which the attention of mixed blocks is tried: more tokens than any text says."""
 TRIM = 16
 """Attention looks at columns up to a multiple of this behind the last one in use."""
 HEAD_ROWS = 32
@@ -126,9 +128,13 @@ class HuggingFaceSession(Session):
     def ready(self) -> bool:
         return not self.pending
 
-    def scores(self, vocabulary: Sequence[int] | None = None) -> Scores:
+    def run(self) -> None:
         while self.pending:
             self.pool.step()
+
+    def scores(self, vocabulary: Sequence[int] | None = None) -> Scores:
+        self._open()
+        self.run()
         lm = self.pool.lm
         if not self.places:
             return np.zeros((0, lm.vocabulary_size if vocabulary is None else len(vocabulary)), np.float32)
@@ -142,14 +148,23 @@ class HuggingFaceSession(Session):
         return np.concatenate(parts)[: self.rows]
 
     def push(self, tokens: Sequence[int]) -> None:
+        self._open()
         self.pending.extend(int(token) for token in tokens)
 
     def push_each(self, tokens: Sequence[int]) -> None:
         """Append one token to each row, each its own: for text that every row writes by itself."""
+        self._open()
+        if len(tokens) != self.rows:
+            raise ValueError(f"{len(tokens)} tokens for {self.rows} rows")
         self.pending.append(tuple(int(token) for token in tokens))
 
     def close(self) -> None:
         self.pool.leave(self)
+        self.pending.clear()
+
+    def _open(self) -> None:
+        if self not in self.pool.sessions:
+            raise ValueError("this session was closed: its rows are gone")
 
 
 class HuggingFacePool(Pool):
@@ -161,9 +176,17 @@ class HuggingFacePool(Pool):
         self.lm, self.readings, self.size = lm, readings, size
         self.blocks: list[Block] = []
         self.sessions: list[HuggingFaceSession] = []
-        self.mixed = lm.device == "cpu"
-        """Whether rows may lie in blocks of longer buckets: kernels of other devices may sum other shapes otherwise."""
+        self._mixed: bool | None = False if readings.public else None
         self._holes = False
+        self._broken = False
+
+    @property
+    def mixed(self) -> bool:
+        """Whether rows may lie in blocks of longer buckets: where attention gives the same bits at every width."""
+        if self._mixed is None:
+            widest = max(map(_bucket, self.readings.rows), default=STEP_BUCKET)
+            self._mixed = self.lm.mixes(self.readings.memory, widest + MARGIN)
+        return self._mixed
 
     def open(self, rows: Sequence[int] | None = None) -> HuggingFaceSession:
         chosen = range(len(self.readings)) if rows is None else rows
@@ -190,7 +213,7 @@ class HuggingFacePool(Pool):
             for block in self.blocks
             if block.free
             and block is not without
-            and (bucket <= block.bucket if self.mixed else bucket == block.bucket)
+            and (block.bucket == bucket or (block.bucket > bucket and self.mixed))
         ]
         return min(fit, key=lambda block: block.bucket, default=None)
 
@@ -219,12 +242,18 @@ class HuggingFacePool(Pool):
         self._holes = False
 
     def step(self, beside: Pool | None = None) -> None:
-        due = self._due()
-        if isinstance(beside, HuggingFacePool):
-            due += beside._due()
-        elif beside is not None:
+        with_us = [self, *([beside] if isinstance(beside, HuggingFacePool) else [])]
+        if any(pool._broken for pool in with_us):
+            raise RuntimeError("a pass of these rows broke off before: they must be opened anew")
+        if beside is not None and beside not in with_us:
             beside.step()
-        self.lm.side_by_side(lambda run: run(), due, public=self.readings.public)
+        try:
+            due = [run for pool in with_us for run in pool._due()]
+            self.lm.side_by_side(lambda run: run(), due, public=self.readings.public)
+        except BaseException:  # some rows have the token and some do not
+            for pool in with_us:
+                pool._broken = True
+            raise
 
     def _due(self) -> list[Callable[[], None]]:
         """Return what runs the next pass: one call for every block in which a session has something to push."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,47 +15,68 @@ if TYPE_CHECKING:
 SHORT = "The visitor asked about opening hours and left a note for the manager at the desk."
 OTHER = "Please bring two chairs to the room upstairs before noon."
 LONG = "A long report on the garden, the trees and the old wall follows. " * 40
-CANDIDATES = 40
-"""Tokens of the candidates whose scores are computed alone."""
+CANDIDATES = (1, 2, 3, 8, 28)
+"""Numbers of tokens whose scores are computed alone."""
+SLOTS, WORDS = 80, (4, 9, 60)
+"""Slots of a block, and words of the rows that are compared."""
 
 
 def rows_independent(lm: LanguageModel, body_tokens: int = 128) -> bool:
     """Return whether rows keep every bit when others are added, removed, moved or exchanged for a long one.
 
-    Built-in public texts only. The rows once have the model to themselves; then they stand at other places, in blocks
-    of other buckets where the pool mixes them, in slots that other rows left, and beside the rows of another session,
-    which says something else in the same passes and leaves, so that some of them move to another block. Both are tried
-    with passes of one token and of several.
+    Built-in public texts only. Rows of three lengths once have the model to themselves. Then they are read at every
+    place of a block that is read; stand in every slot of a block, and are scored at every place of the head's; stand in
+    blocks of other buckets where the pool mixes them, in slots that other rows left, and beside the rows of another
+    session, which says something else in the same passes and leaves, so that some of them move to another block. All is
+    tried with passes of one token and of several, over all tokens and over few candidates.
     """
-    words = SHORT.split() * 4
-    texts = [" ".join(words[:n]) + f" {i}" for i, n in enumerate((4, 9, 60))]
-    pool = lm.pool(lm.read(_prompts(texts), body_tokens))
-    alone = _go_on(lm, pool, pool.open())
+    texts = [" ".join((SHORT.split() * 4)[:n]) + f" {i}" for i, n in enumerate(WORDS)]
+    alone_in = lm.pool(lm.read(_prompts(texts), body_tokens))
+    alone = list(_go_on(lm, alone_in, alone_in.open()))
 
-    others = [OTHER] * 11
-    pool = lm.pool(lm.read(_prompts([*others, texts[2], LONG, texts[0], *others, texts[1]]), body_tokens))
-    leaves, beside = pool.open([0, 1]), pool.open([*range(2, 11), *([0] * 54), 12])
+    # Each text at all four places of the blocks that are read, among others of its length; then two that are unlike it.
+    notes: list[str] = []
+    where: list[list[int]] = []
+    for text in texts:
+        like = " ".join(reversed(text.split()))
+        first = len(notes)
+        notes += [text, like, like, text, like, text, text, like]
+        where.append([first, first + 3, first + 5, first + 6])
+    other, long = len(notes), len(notes) + 1
+    readings = lm.read(_prompts([*notes, OTHER, LONG]), body_tokens)
+
+    everywhere = [(2, where[2][i % 4]) for i in range(SLOTS)]
+    everywhere += [(i % 2, where[i % 2][i // 2 % 4]) for i in range(SLOTS)]
+    pool = lm.pool(readings)
+    if not _alike(alone, _go_on(lm, pool, pool.open([row for _, row in everywhere])), [text for text, _ in everywhere]):
+        return False
+
+    pool = lm.pool(readings)
+    leaves, beside = pool.open([other, other]), pool.open([*([other] * (SLOTS - 1)), long])
     for session in (leaves, beside):
         session.push(lm.encode(OTHER)[:1])
     pool.step()
     leaves.scores()
     leaves.close()
-    moved = _go_on(lm, pool, pool.open([0, 13, 25, 1, 11]), beside)
-    return all(
-        np.array_equal(a[i], m[j]) for a, m in zip(alone, moved, strict=True) for i, j in ((0, 1), (1, 2), (2, 4))
-    )
+    some = [(text, where[text][i % 4]) for i, text in enumerate((0, 1, 2, 2, 1, 0, 2))]
+    return _alike(alone, _go_on(lm, pool, pool.open([row for _, row in some]), beside), [text for text, _ in some])
+
+
+def _alike(alone: Sequence[Scores], seen: Iterator[Scores], texts: Sequence[int]) -> bool:
+    """Return whether every row scores, at every step, what its text scores alone."""
+    return all(np.array_equal(a[texts], each) for a, each in zip(alone, seen, strict=True))
 
 
 def _prompts(texts: Sequence[str]) -> list[Prompt]:
     return [Prompt("Rewrite the note in one sentence.\n\n", text, "\n") for text in texts]
 
 
-def _go_on(lm: LanguageModel, pool: Pool, session: Session, beside: Session | None = None) -> list[Scores]:
-    """Return a session's scores after reading and after one, four and one tokens, and those of a few candidates.
+def _go_on(lm: LanguageModel, pool: Pool, session: Session, beside: Session | None = None) -> Iterator[Scores]:
+    """Yield a session's scores after reading and after one, four and one tokens, and those of a few candidates.
 
     The other session leaves before the last token.
     """
-    seen = [session.scores()]
+    yield session.scores()
     ours, theirs = lm.encode(SHORT), lm.encode(LONG)
     for first, last in ((0, 1), (1, 5), (5, 6)):
         session.push(ours[first:last])
@@ -64,5 +85,8 @@ def _go_on(lm: LanguageModel, pool: Pool, session: Session, beside: Session | No
         elif beside is not None:
             beside.push(theirs[first:last])
         pool.step()
-        seen.append(session.scores())
-    return [*seen, session.scores(sorted(set(ours + theirs))[:CANDIDATES])]
+        yield session.scores()
+    few = sorted(set(ours + theirs))
+    for count in CANDIDATES:
+        yield session.scores(few[:count])
+    session.close()
