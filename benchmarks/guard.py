@@ -84,7 +84,7 @@ def speed(given: argparse.Namespace) -> dict[str, Any]:
             Document.of(f"{text} {n}", id=f"m{i}-{n}", unit=f"u{i}") for n in range(6) for i, text in enumerate(texts)
         ]
         warm = 2 * len(texts)  # records until the processes have loaded their detectors and work ahead
-        with strict("clinic", embedder, finder, vault=True) as guard:
+        with strict("clinic", embedder, None, vault=True) as guard:
             ready = guard.ingest(many, processes=given.processes)
             for _ in range(warm):
                 next(ready)

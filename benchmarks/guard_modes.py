@@ -50,7 +50,7 @@ class Alone:
 
 
 @contextmanager
-def strict(policy: str | Policy, embedder: Embedder, finder: Union, vault: bool = False) -> Iterator[Guard]:
+def strict(policy: str | Policy, embedder: Embedder, finder: Union | None, vault: bool = False) -> Iterator[Guard]:
     """Give a guard with books of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
