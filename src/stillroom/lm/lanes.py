@@ -1,7 +1,7 @@
 """Several passes at a time, each on few threads, instead of one pass on all of them.
 
 The products of a pass over 64 rows are too small to be divided: two threads on one pass step 314 rows a second on two
-cores, two passes side by side 386 (SmolLM2, docs/performance.md). Which pass runs on which lane, and when, changes no
+cores, two passes side by side 386 (SmolLM2, decision 0021). Which pass runs on which lane, and when, changes no
 number: lanes share nothing that they write to, and every pass has the same number of threads.
 """
 
