@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from stillroom.errors import MissingExtra, ModelUnfit
 from stillroom.hub import only_here
-from stillroom.lm.attention import visible, widths_alike
+from stillroom.lm.attention import FEW, visible, widths_alike
 from stillroom.lm.base import LanguageModel, Prompt, Readings, Scores
 from stillroom.lm.lanes import Lanes
 from stillroom.lm.pool import CHUNK, STEP_ROWS, TRIM, HuggingFacePool, HuggingFaceSession
@@ -280,8 +280,9 @@ class HuggingFaceLM(LanguageModel):
         key = memory.shape[-2], widest
         if key not in self._mixes:
             heads = self.model.config.get_text_config().num_attention_heads
+            lengths = (1,) if CHUNK <= FEW else (1, CHUNK)  # few tokens of a pass are asked for one by one
             alike = self.device == "cpu" and self.lanes.map(
-                lambda layer: widths_alike(self.torch, layer, heads, STEP_ROWS, (1, CHUNK), widest, TRIM), [memory[0]]
+                lambda layer: widths_alike(self.torch, layer, heads, STEP_ROWS, lengths, widest, TRIM), [memory[0]]
             )
             self._mixes[key] = alike == [True]
         return self._mixes[key]

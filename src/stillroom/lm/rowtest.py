@@ -34,19 +34,13 @@ def rows_independent(lm: LanguageModel, body_tokens: int = 128) -> bool:
     alone_in = lm.pool(lm.read(_prompts(texts), body_tokens))
     alone = list(_go_on(lm, alone_in, alone_in.open()))
 
-    # Each text at all four places of the blocks that are read, among others of its length; then two that are unlike it.
-    notes: list[str] = []
-    where: list[list[int]] = []
-    for text in texts:
-        like = " ".join(reversed(text.split()))
-        first = len(notes)
-        notes += [text, like, like, text, like, text, text, like]
-        where.append([first, first + 3, first + 5, first + 6])
+    # Each text at all four places of a block that is read, where it stood beside dummies before; then two others.
+    notes = [text for text in texts for _ in range(4)]
+    where = [range(4 * i, 4 * i + 4) for i in range(len(texts))]
     other, long = len(notes), len(notes) + 1
     readings = lm.read(_prompts([*notes, OTHER, LONG]), body_tokens)
 
-    everywhere = [(2, where[2][i % 4]) for i in range(SLOTS)]
-    everywhere += [(i % 2, where[i % 2][i // 2 % 4]) for i in range(SLOTS)]
+    everywhere = [(text, where[text][i // 4 % 4]) for i, text in enumerate((2, 0, 2, 1) * (SLOTS // 4))]
     pool = lm.pool(readings)
     if not _alike(alone, _go_on(lm, pool, pool.open([row for _, row in everywhere])), [text for text, _ in everywhere]):
         return False
