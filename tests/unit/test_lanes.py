@@ -65,6 +65,12 @@ def test_an_error_comes_out_when_nobody_works_any_more() -> None:
     assert done == [1]
 
 
+def test_the_row_test_fills_a_block_as_large_as_the_pool_s() -> None:
+    pool = pytest.importorskip("stillroom.lm.pool")
+    rowtest = pytest.importorskip("stillroom.lm.rowtest")
+    assert rowtest.SLOTS == pool.STEP_ROWS
+
+
 def test_other_devices_run_one_after_the_other() -> None:
     made = Lanes(Torch(2), "cuda")
     assert made.map(lambda _: threading.current_thread(), [0, 1]) == [threading.main_thread()] * 2

@@ -40,8 +40,10 @@ def rows_independent(lm: LanguageModel, body_tokens: int = 128) -> bool:
     other, long = len(notes), len(notes) + 1
     readings = lm.read(_prompts([*notes, OTHER, LONG]), body_tokens)
 
-    everywhere = [(text, where[text][i // 4 % 4]) for i, text in enumerate((2, 0, 2, 1) * (SLOTS // 4))]
     pool = lm.pool(readings)
+    # One block where rows of all lengths share blocks; else as many of each bucket as fill a block of its own.
+    order = (2, 0, 2, 1) * (SLOTS // 4) * (1 if getattr(pool, "mixed", True) else 2)
+    everywhere = [(text, where[text][i // 4 % 4]) for i, text in enumerate(order)]
     if not _alike(alone, _go_on(lm, pool, pool.open([row for _, row in everywhere])), [text for text, _ in everywhere]):
         return False
 
