@@ -69,3 +69,17 @@ class Turning(ToyLM):
         if self.marker.exists():
             self.name = "other"
         self.marker.touch()
+
+
+def fast(folder: Path) -> Any:
+    """Return a model of transformers that does not try its rows for half a minute."""
+    from stillroom.lm.huggingface import HuggingFaceLM
+
+    class Trusted(HuggingFaceLM):
+        def rows_independent(self, body_tokens: int = 128) -> bool:
+            return True
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return fast, (folder,)
+
+    return Trusted(folder, name="smollm2")

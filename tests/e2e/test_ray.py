@@ -25,18 +25,27 @@ from ray.cluster_utils import Cluster  # noqa: E402
 import stillroom  # noqa: E402
 from stillroom.distil import run  # noqa: E402
 from stillroom.distil.blocks import BlockEmbedder, BlockExtractor  # noqa: E402
-from stillroom.distil.cluster import ClusterLM, Worker  # noqa: E402
+from stillroom.distil.cluster import ClusterLM  # noqa: E402
 from stillroom.distil.engines import QUIET, connected  # noqa: E402
 from stillroom.distil.keywords import FastExtractor  # noqa: E402
 from stillroom.distil.votes import Ballot  # noqa: E402
+from stillroom.distil.workers import Worker, threads_of  # noqa: E402
 from stillroom.embed.hashing import HashEmbedder  # noqa: E402
-from stillroom.errors import BadOption, RowsNotIndependent, UnknownName, WorkersLost, WorkersUnlike  # noqa: E402
+from stillroom.errors import (  # noqa: E402
+    BadOption,
+    RowsNotIndependent,
+    StillroomError,
+    UnknownName,
+    WorkersLost,
+    WorkersUnlike,
+)
 from stillroom.lexicon import word_list  # noqa: E402
 from stillroom.lm.base import Prompt  # noqa: E402
+from stillroom.models import default_cache, resolve  # noqa: E402
 from stillroom.release.verify import verify  # noqa: E402
 from stillroom.testing.noise import RecordedNoise  # noqa: E402
 from stillroom.testing.toylm import CrowdedLM, ToyLM  # noqa: E402
-from tests.e2e.strange import Breaking, Dying, Turning, Wrong  # noqa: E402
+from tests.e2e.strange import Breaking, Dying, Turning, Wrong, fast  # noqa: E402
 from tests.e2e.whole import Desk, Logged, Rough, fixed, lm, noted, watched  # noqa: E402
 from tests.privacy.mechanics import NOTES, unit  # noqa: E402
 
@@ -274,4 +283,51 @@ def test_workers_with_another_model_or_dependent_rows_are_refused(desk: Desk) ->
 
 
 def test_a_worker_holds_neither_noise_nor_journal() -> None:
-    assert {name for name in vars(Worker) if not name.startswith("_")} == {"about", "read", "tally"}
+    assert {name for name in vars(Worker) if not name.startswith("_")} == {
+        "about", "read", "step", "tally", "close", "forget"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cpus", "workers", "threads"), [([2], 2, 1), ([2], 1, 2), ([16, 16], 2, 16), ([16, 4], 2, 8), ([8, 8, 8], 4, 4)]
+)
+def test_workers_have_the_threads_of_their_machines(cpus: list[int], workers: int, threads: int) -> None:
+    assert threads_of(cpus, workers) == threads
+
+
+@pytest.mark.model
+def test_sessions_that_share_passes_on_workers_vote_as_here_also_after_a_loss() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from stillroom.lm.huggingface import HuggingFaceLM
+
+    try:
+        folder = resolve("smollm2", default_cache(os.environ), kind="lm", pull_missing=False)
+    except StillroomError as missing:
+        pytest.skip(f"{missing} (stillroom models pull smollm2)")
+    model = HuggingFaceLM(folder, name="smollm2")
+    notes = [Prompt("Note: ", note, "\n", "Diagnosis:") for note in NOTES]
+    there = ClusterLM(model, fast(folder), 2)
+    assert there.shares_passes
+    models: list[Any] = [model, there]
+    pools = [lm.pool(lm.read(notes)) for lm in models]
+    public = [lm.pool(lm.read([Prompt("", "tea", public=True)]), public=True) for lm in models]
+    told = [(pools[i].open([0, 2, 4, 6]), pools[i].open([1, 0, 5]), public[i].open()) for i in range(2)]
+    said = model.encode(" helped by tea and rest, then a walk")
+    ballots = [Ballot(1000), Ballot(1000, tuple(range(500, 540)), closed=True)]
+    for n, word in enumerate(model.encode(" fever and a cough")):
+        for sessions, pool, other in zip(told, pools, public, strict=True):
+            sessions[0].push([word] if n else said)
+            sessions[1].push([word] if n else said[:5])
+            sessions[2].push([word])
+            while not all(session.ready for session in sessions):
+                pool.step(other)
+        if n == 2:
+            os.kill(pids(there)[0], signal.SIGKILL)
+        for ours, theirs in zip(*told, strict=True):
+            for ballot in ballots:
+                assert ours.tally(ballot).tolist() == theirs.tally(ballot).tolist()
+    pools[1].readings.forget([0, 2])
+    told[1][0].close()
+    assert pools[1].open([0, 2]).tally(ballots[0]).sum() > 0
+    there.close()

@@ -15,13 +15,13 @@ from stillroom.distil.votes import Votes, one_sided
 from stillroom.errors import StillroomError
 from stillroom.lm.base import Apart, Prompt
 from stillroom.models import default_cache, resolve
-from stillroom.testing.toylm import ToyLM
+from stillroom.testing.toylm import ToyLM, ToySession
 
 pytestmark = pytest.mark.model
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from stillroom.distil import cluster  # noqa: E402
+from stillroom.distil.workers import Told, Worker  # noqa: E402
 from stillroom.lm import attention, huggingface, pool, rowtest  # noqa: E402
 from stillroom.lm.huggingface import HuggingFaceLM  # noqa: E402
 from stillroom.lm.rowtest import rows_independent  # noqa: E402
@@ -384,6 +384,7 @@ def test_models_whose_rows_move_each_other_are_refused(fields: dict[str, Any], w
 def test_a_worker_that_replaces_another_runs_the_same_passes(
     lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Two sessions run in the passes of one; a worker that comes later runs as many tokens a pass, one by one."""
     lengths: list[int] = []
     plain = pool.Block.step
 
@@ -394,16 +395,29 @@ def test_a_worker_that_replaces_another_runs_the_same_passes(
     monkeypatch.setattr(HuggingFaceLM, "rows_independent", lambda self, body: True)
     monkeypatch.setattr(pool.Block, "step", counted)
     count = Counted(1000)
-    pushes = [lm.encode(" helped by tea and rest"), *([token] for token in lm.encode(" and a long walk today"))]
-    there, new = cluster.Worker(lm), cluster.Worker(lm)
+    said = lm.encode(" helped by tea and rest and a long walk")
+    passes = [tuple(said[:4]), *((token,) for token in said[4:])]
+    rows = {1: (0, 1), 2: (3,)}
+    there, new = Worker(lm), Worker(lm)
     for worker in (there, new):
-        about = cluster.Worker.read.__wrapped__(worker, 1, prompts(), 192)
-        assert about.independent
-    tally = cluster.Worker.tally.__wrapped__
-    seen = [tally(there, 1, 1, [0, 1], pushes[:n], count) for n in range(len(pushes) + 1)]
+        assert Worker.read.__wrapped__(worker, 7, prompts(), 192).independent
+    step, tally = Worker.step.__wrapped__, Worker.tally.__wrapped__
+
+    def told(n: int) -> list[Told]:
+        return [Told(number, chosen, tuple(passes[:n])) for number, chosen in rows.items()]
+
+    for n in range(len(passes) + 1):
+        step(there, 7, told(n))
+        seen = [tally(there, 7, each, count) for each in told(n)]
     at_once, lengths[:] = [*lengths], []
-    assert np.array_equal(tally(new, 1, 1, [0, 1], pushes, count), seen[-1])
-    assert lengths == at_once
+    assert at_once == [len(each) for each in passes]
+    assert step(new, 8, told(len(passes))) is None
+    for each, before in zip(told(len(passes)), seen, strict=True):
+        assert np.array_equal(tally(new, 7, each, count), before)
+    assert lengths == at_once * 2
+    Worker.close.__wrapped__(there, 1)
+    Worker.forget.__wrapped__(there, 7, [0, 1])
+    assert np.array_equal(tally(there, 7, told(len(passes))[0], count), seen[0])  # opened and read again
 
 
 class Counted:
@@ -414,6 +428,40 @@ class Counted:
 
     def __call__(self, scores: Any) -> Votes:
         return one_sided(scores, self.levels)
+
+
+class Lagging(ToySession):
+    """Runs what is pushed when it is told to."""
+
+    waiting: tuple[int, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        return not self.waiting
+
+    def push(self, tokens: Sequence[int]) -> None:
+        self.waiting += tuple(tokens)
+
+    def run(self) -> None:
+        super().push(self.waiting)
+        self.waiting = ()
+
+
+class LaggingLM(ToyLM):
+    def open(self, readings: Any, rows: Any = None, *, public: bool = False) -> Lagging:
+        return Lagging(self, [readings.prompts[row] for row in rows])
+
+
+def test_sessions_that_lag_are_run_by_a_step_of_any_pool() -> None:
+    lm = LaggingLM()
+    readings = lm.read([Prompt("Read.", "fever and rash")])
+    shared = lm.pool(readings)
+    session, once = shared.open([0]), ToyLM().open(readings, [0])
+    for each in (session, once):
+        each.push(lm.encode(" fever"))
+    assert not session.ready
+    lm.pool(lm.read([])).step(beside=shared)
+    assert session.ready and np.array_equal(session.scores(), once.scores())
 
 
 def test_models_without_a_pool_of_their_own_run_sessions_apart() -> None:

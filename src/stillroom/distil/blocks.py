@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stillroom.distil.cluster import ATTEMPTS, SHARE, Failed, quietly, ray_of
 from stillroom.distil.keywords import Extractor
+from stillroom.distil.workers import ATTEMPTS, SHARE, Failed, quietly, ray_of
 from stillroom.documents import Unit
 from stillroom.embed.base import Embedder, Vectors
 from stillroom.errors import WorkersLost

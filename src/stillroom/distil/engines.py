@@ -97,7 +97,7 @@ def connected(workers: int) -> Iterator[None]:
 
     Raises: MissingExtra, NoCluster.
     """
-    from stillroom.distil.cluster import ray_of
+    from stillroom.distil.workers import ray_of
 
     ray = ray_of()
     if ray.is_initialized():

@@ -22,7 +22,7 @@ from stillroom.release.folder import text_id
 from stillroom.release.schema import PlanRecord, Text, Word
 
 AT_ONCE, ROWS_AT_ONCE = 8, 320
-"""Texts on their way at a time, and the rows that they are expected to have by released sizes: memory follows."""
+"""Texts on their way at a time, and the rows they are expected to have by released sizes; on every machine as many."""
 
 Row = tuple[str, int]
 """A unit and the number of one of its documents."""
@@ -105,7 +105,9 @@ class Writing:
                 prompts += said
             told = tools.lm.read(prompts, 4 * plan.text.document_tokens)
             self.public = tools.lm.pool(
-                told, public=True, size=AT_ONCE * max(map(len, self.public_rows.values()), default=1)
+                told,
+                public=True,
+                size=AT_ONCE * self.private.machines * max(map(len, self.public_rows.values()), default=1),
             )
 
     def run(self) -> None:
@@ -124,10 +126,11 @@ class Writing:
             self.private.step(self.public)
 
     def _fits(self, running: Sequence[Place]) -> bool:
-        if not self.private.shares:
+        if not self.tools.lm.shares_passes:
             return not running
+        machines = self.private.machines
         expected = sum(place.expected for place in running) + self.waiting[0].expected
-        return not running or (len(running) < AT_ONCE and expected <= ROWS_AT_ONCE)
+        return not running or (len(running) < machines * AT_ONCE and expected <= machines * ROWS_AT_ONCE)
 
     def _lane(self, place: Place) -> Lane:
         private = self.private.open([self.number[row] for row in place.rows])

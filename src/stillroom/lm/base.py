@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ from stillroom.errors import ModelUnfit
 
 Scores = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
+
+CHUNK = 4
+"""Tokens of a pass in which every session that waits has as many: two lengths of passes are all that there are."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,11 @@ class Session(ABC):
         """Give back what the session holds; it is not used afterwards."""
 
 
+def tokens_of_a_pass(waiting: Iterable[int]) -> int:
+    """Return how many tokens the next pass runs, where sessions have so many waiting: a rule of released text alone."""
+    return CHUNK if min(waiting, default=0) >= CHUNK else 1
+
+
 class Pool(ABC):
     """Sessions on the same readings that may share passes of the model. What one of them scores depends on no other.
 
@@ -96,16 +105,16 @@ class Pool(ABC):
     sessions lets each go on while it is `ready`, then calls `step`.
 
     Attributes:
-        shares: whether sessions share passes, so that it pays to have many open.
+        machines: over how many the rows are spread, so that so many times as many may be open.
     """
 
-    shares = False
+    machines = 1
 
     @abstractmethod
     def open(self, rows: Sequence[int] | None = None) -> Session:
         """Return a session on all readings, or on the given rows of them. Zero rows are allowed."""
 
-    def step(self, beside: Pool | None = None) -> None:  # nothing waits where sessions run what is pushed at once
+    def step(self, beside: Pool | None = None) -> None:
         """Run one pass for all sessions that wait for one, and one of another pool of the same model beside it."""
         if beside is not None:
             beside.step()
@@ -116,9 +125,18 @@ class Apart(Pool):
 
     def __init__(self, lm: LanguageModel, readings: Readings, public: bool) -> None:
         self.lm, self.readings, self.public = lm, readings, public
+        self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
     def open(self, rows: Sequence[int] | None = None) -> Session:
-        return self.lm.open(self.readings, rows, public=self.public)
+        session = self.lm.open(self.readings, rows, public=self.public)
+        self._sessions.add(session)
+        return session
+
+    def step(self, beside: Pool | None = None) -> None:
+        for session in self._sessions:
+            if not session.ready:
+                session.run()
+        super().step(beside)
 
 
 class LanguageModel(ABC):
@@ -129,7 +147,10 @@ class LanguageModel(ABC):
         digest: what its bytes are, for the certificate; empty where nobody looked.
         placed: device and dtype, for the certificate.
         capabilities: "scores" (private prediction) and "generate" (free text).
+        shares_passes: whether sessions of a pool share passes of the model, so that it pays to have many open.
     """
+
+    shares_passes = False
 
     name: str
     digest: str = ""

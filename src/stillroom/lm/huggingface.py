@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from stillroom.errors import MissingExtra, ModelUnfit
 from stillroom.hub import only_here
 from stillroom.lm.attention import FEW, visible, widths_alike
-from stillroom.lm.base import LanguageModel, Prompt, Readings, Scores
+from stillroom.lm.base import CHUNK, LanguageModel, Prompt, Readings, Scores
 from stillroom.lm.lanes import Lanes
-from stillroom.lm.pool import CHUNK, STEP_ROWS, TRIM, HuggingFacePool, HuggingFaceSession
+from stillroom.lm.pool import STEP_ROWS, TRIM, HuggingFacePool, HuggingFaceSession
 from stillroom.threads import wait_patiently
 
 T = TypeVar("T")
@@ -72,6 +72,7 @@ class HuggingFaceLM(LanguageModel):
     """
 
     capabilities = frozenset({"scores", "generate"})
+    shares_passes = True
 
     def __init__(
         self,

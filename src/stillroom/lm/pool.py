@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stillroom.lm.attention import visible
-from stillroom.lm.base import Pool, Scores, Session
+from stillroom.lm.base import Pool, Scores, Session, tokens_of_a_pass
 
 if TYPE_CHECKING:
     from stillroom.lm.huggingface import HuggingFaceLM, HuggingFaceReadings, Row
@@ -28,8 +28,6 @@ STEP_ROWS = 80
 STEP_BUCKET = 64
 ROOM = 48
 """Columns for what is pushed that are allocated at a time."""
-CHUNK = 4
-"""Tokens of a pass in which every session that waits has as many: two lengths of passes are all that there are."""
 MARGIN = 256
 """Columns behind a bucket up to which the attention of mixed blocks is tried: more tokens than any text says."""
 TRIM = 16
@@ -170,8 +168,6 @@ class HuggingFaceSession(Session):
 class HuggingFacePool(Pool):
     """See `lm.base.Pool`."""
 
-    shares = True
-
     def __init__(self, lm: HuggingFaceLM, readings: HuggingFaceReadings, size: int) -> None:
         self.lm, self.readings, self.size = lm, readings, size
         self.blocks: list[Block] = []
@@ -262,7 +258,7 @@ class HuggingFacePool(Pool):
             return []
         if self._holes:
             self._close_up()
-        n = CHUNK if min(len(session.pending) for session in waiting) >= CHUNK else 1
+        n = tokens_of_a_pass(len(session.pending) for session in waiting)
         pushed = max(session.pushed for session in self.sessions) + n
         ids: dict[int, Any] = {}
         counts: dict[int, Any] = {}
