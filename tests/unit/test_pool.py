@@ -28,14 +28,13 @@ from stillroom.lm.rowtest import rows_independent  # noqa: E402
 
 NOTES = ("Zonkitis, helped by tea.", "A cough and a fever", "pain", "Snurflepox with a rash on both arms", "Rest")
 COLUMNS = list(range(500, 540))
-ROUNDING = 1e-3
-"""Share of votes that another shape of the same sums may move, by one level: float32 rounds."""
+ROUNDING = 0.02
+"""Share of the votes that are not zero which another shape of the same sums may move, by one level: float32 rounds."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(huggingface, "READ_ROWS", 4)
         patch.setattr(huggingface, "STEP_ROWS", 16)
         patch.setattr(pool, "HEAD_ROWS", 16)
         patch.setattr(rowtest, "SLOTS", 16)
@@ -57,6 +56,14 @@ def prompts(notes: Sequence[str] = NOTES) -> list[Prompt]:
 
 def votes(session: pool.HuggingFaceSession) -> Votes:
     return one_sided(session.scores(), 1000)
+
+
+def all_but_rounding(ours: Votes, theirs: Votes) -> None:
+    """Raise AssertionError unless votes are the same but for what rounding may move."""
+    gaps, cast = np.abs(ours - theirs), (ours > 0) | (theirs > 0)
+    assert cast.sum() > 100
+    assert gaps.max() <= 1
+    assert (gaps > 0).sum() <= ROUNDING * cast.sum()
 
 
 def alone(lm: HuggingFaceLM, rows: Sequence[int], said: str) -> list[Votes]:
@@ -155,9 +162,23 @@ def test_tokens_pushed_in_one_go_count_as_pushed_one_by_one(lm: HuggingFaceLM) -
     session = lm.open(lm.read(prompts()))
     session.push(lm.encode(" helped by tea and rest"))
     one_by_one = alone(lm, range(len(NOTES)), " helped by tea and rest")[-1]
-    gaps = np.abs(votes(session) - one_by_one)
-    assert gaps.max() <= 1
-    assert (gaps > 0).mean() <= ROUNDING
+    all_but_rounding(votes(session), one_by_one)
+
+
+def test_all_threads_on_one_block_vote_as_a_pass_on_every_core(lm: HuggingFaceLM) -> None:
+    said = lm.encode(" helped by tea")
+    each = lm.open(lm.read(prompts()))
+    each.push(said)
+    torch, before = lm.torch, lm.torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lm, "side_by_side", lambda work, items, public: [work(item) for item in items])
+        try:
+            torch.set_num_threads(2)
+            together = lm.open(lm.read(prompts()))
+            together.push(said)
+            all_but_rounding(votes(together), votes(each))
+        finally:
+            torch.set_num_threads(before)
 
 
 def test_a_document_read_once_for_many_texts_votes_as_if_read_again(lm: HuggingFaceLM) -> None:
@@ -173,15 +194,13 @@ def test_a_document_read_once_for_many_texts_votes_as_if_read_again(lm: HuggingF
 def test_votes_are_those_of_the_model_s_own_forward_pass(lm: HuggingFaceLM) -> None:
     session = lm.open(lm.read(prompts()))
     session.push(lm.encode(" tea"))
-    ours = votes(session)
-    for i, prompt in enumerate(prompts()):
+    ours, theirs = votes(session), []
+    for prompt in prompts():
         before, body, after = lm._pieces(prompt)
         ids = lm.torch.tensor([[*before, *body, *after, *lm.encode(" tea")]])
         with lm.torch.inference_mode():
-            theirs = one_sided(lm.model(input_ids=ids).logits[:, -1].float().numpy(), 1000)[0]
-        gaps = np.abs(ours[i] - theirs)
-        assert gaps.max() <= 1
-        assert (gaps > 0).mean() <= ROUNDING
+            theirs.append(one_sided(lm.model(input_ids=ids).logits[:, -1].float().numpy(), 1000)[0])
+    all_but_rounding(ours, np.stack(theirs))
 
 
 def leaning(where: str) -> Callable[[pytest.MonkeyPatch], None]:

@@ -1,6 +1,6 @@
 """Any causal language model of Hugging Face transformers behind the seam.
 
-Reading runs in blocks of READ_ROWS rows of one length bucket, which follows from a row's own length; going on is the
+Reading runs in blocks of `read_rows` rows of one length bucket, which follows from a row's own length; going on is the
 business of `pool`. Blocks are filled with dummy rows, so passes over private rows have few shapes, all public. Which of
 them a row is in, and at which place, may follow from how many other rows there are; that this moves no bit of a row is
 what `rows_independent` and `mixes` try, on this device, before every run.
@@ -27,8 +27,9 @@ from stillroom.threads import wait_patiently
 T = TypeVar("T")
 R = TypeVar("R")
 
-READ_ROWS = 4
-READ_BUCKET = 16
+READ_ROWS, READ_BUCKET = 2, 8
+"""Rows of a block that is read on a CPU, whose products are long enough, and columns up to a multiple of which."""
+READ_ROWS_ELSEWHERE = 32
 LEAST_WINDOW = 2048
 """Tokens that a model with a sliding window must see at once: every row looks back to its beginning here."""
 
@@ -97,6 +98,7 @@ class HuggingFaceLM(LanguageModel):
         self.placed = f"{device}, {dtype}"
         self.dtype = getattr(torch, dtype)
         self.lanes = Lanes(torch, device)
+        self.read_rows = READ_ROWS if device == "cpu" else READ_ROWS_ELSEWHERE
         with _quiet():
             here = only_here(model)
             try:
@@ -226,7 +228,7 @@ class HuggingFaceLM(LanguageModel):
     def _read_rows(self, readings: HuggingFaceReadings, rows: Sequence[Row]) -> list[Row]:
         """Read rows in blocks of one bucket, each block filled up with dummy rows unless all of it is public."""
         torch = self.torch
-        size = min(READ_ROWS, max(1, len(rows))) if readings.public else READ_ROWS
+        size = min(self.read_rows, max(1, len(rows))) if readings.public else self.read_rows
         buckets: dict[int, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
             buckets[max(1, -(-len(row.tokens) // READ_BUCKET)) * READ_BUCKET].append(i)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stillroom.lm.attention import visible
-from stillroom.lm.base import Pool, Scores, Session, tokens_of_a_pass
+from stillroom.lm.base import CHUNK, Pool, Scores, Session, tokens_of_a_pass
 
 if TYPE_CHECKING:
     from stillroom.lm.huggingface import HuggingFaceLM, HuggingFaceReadings, Row
@@ -62,8 +62,8 @@ class Block:
         """Put a row, keys (layers, 2, heads, n, dim) and state, into the first free slot and return its place."""
         slot, n = self.free.pop(0), keys.shape[-2]
         self._reach(n)
-        self.own[:, :, slot] = 0  # a masked place counts nothing, but zero times what cannot be read is no zero
         self.own[:, :, slot, :, :n] = keys
+        self.own[:, :, slot, :, n:CHUNK] = 0  # the rest of a free slot is zero but for what dummies wrote at its start
         self.filled[slot] = n
         self.hidden[slot] = hidden
         self.held[slot] = Place(self, slot, bucket)
@@ -71,7 +71,7 @@ class Block:
 
     def clear(self, slot: int) -> None:
         """Make a slot free again."""
-        self.own[:, :, slot] = 0
+        self.own[:, :, slot] = 0  # a masked place counts nothing, but zero times what cannot be read is no zero
         self.filled[slot] = 0
         self.hidden[slot] = 0
         del self.held[slot]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,20 +33,26 @@ def rows_independent(lm: LanguageModel, body_tokens: int = 128) -> bool:
     """
     texts = [" ".join((SHORT.split() * 4)[:n]) + f" {i}" for i, n in enumerate(WORDS)]
     alone_in = lm.pool(lm.read(_prompts(texts), body_tokens))
-    alone = list(_go_on(lm, alone_in, alone_in.open()))
 
-    # Each text at all four places of a block that is read, where it stood beside dummies before; then two others.
-    notes = [text for text in texts for _ in range(4)]
-    where = [range(4 * i, 4 * i + 4) for i in range(len(texts))]
+    # Each text at all places of a block that is read, where it stood beside dummies before; then two others.
+    places = getattr(lm, "read_rows", 1)
+    notes = [text for text in texts for _ in range(places)]
     other, long = len(notes), len(notes) + 1
     readings = lm.read(_prompts([*notes, OTHER, LONG]), body_tokens)
+
+    def placed(order: Sequence[int], every: int) -> list[int]:
+        """Return rows of these texts, the next place of each after so many."""
+        return [text * places + i // every % places for i, text in enumerate(order)]
 
     pool = lm.pool(readings)
     # One block where rows of all lengths share blocks; else as many of each bucket as fill a block of its own.
     order = (2, 0, 2, 1) * (SLOTS // 4) * (1 if getattr(pool, "mixed", True) else 2)
-    everywhere = [(text, where[text][i // 4 % 4]) for i, text in enumerate(order)]
-    if not _alike(alone, _go_on(lm, pool, pool.open([row for _, row in everywhere])), [text for text, _ in everywhere]):
-        return False
+    alone: list[Scores] = []
+    own, everywhere = Going(alone_in, alone_in.open()), Going(pool, pool.open(placed(order, 4)))
+    for a, seen in _go_on(lm, own, everywhere):
+        alone.append(a)
+        if not np.array_equal(a[[*order]], seen):
+            return False
 
     pool = lm.pool(readings)
     leaves, beside = pool.open([other, other]), pool.open([*([other] * (SLOTS - 1)), long])
@@ -54,35 +61,39 @@ def rows_independent(lm: LanguageModel, body_tokens: int = 128) -> bool:
     pool.step()
     leaves.scores()
     leaves.close()
-    some = [(text, where[text][i % 4]) for i, text in enumerate((0, 1, 2, 2, 1, 0, 2))]
-    return _alike(alone, _go_on(lm, pool, pool.open([row for _, row in some]), beside), [text for text, _ in some])
+    some = (0, 1, 2, 2, 1, 0, 2)
+    seen_beside = (seen for (seen,) in _go_on(lm, Going(pool, pool.open(placed(some, 1)), beside)))
+    return all(np.array_equal(a[[*some]], seen) for a, seen in zip(alone, seen_beside, strict=True))
 
 
-def _alike(alone: Sequence[Scores], seen: Iterator[Scores], texts: Sequence[int]) -> bool:
-    """Return whether every row scores, at every step, what its text scores alone."""
-    return all(np.array_equal(a[texts], each) for a, each in zip(alone, seen, strict=True))
+@dataclass(frozen=True)
+class Going:
+    """A session that is followed, and one beside it that says something else and leaves before the last token."""
+
+    pool: Pool
+    session: Session
+    beside: Session | None = None
 
 
 def _prompts(texts: Sequence[str]) -> list[Prompt]:
     return [Prompt("Rewrite the note in one sentence.\n\n", text, "\n") for text in texts]
 
 
-def _go_on(lm: LanguageModel, pool: Pool, session: Session, beside: Session | None = None) -> Iterator[Scores]:
-    """Yield a session's scores after reading and after one, four and one tokens, and those of a few candidates.
-
-    The other session leaves before the last token.
-    """
-    yield session.scores()
+def _go_on(lm: LanguageModel, *goings: Going) -> Iterator[tuple[Scores, ...]]:
+    """Yield each session's scores after reading and after one, four and one tokens, and those of few candidates."""
+    yield tuple(going.session.scores() for going in goings)
     ours, theirs = lm.encode(SHORT), lm.encode(LONG)
     for first, last in ((0, 1), (1, 5), (5, 6)):
-        session.push(ours[first:last])
-        if beside is not None and last > 5:
-            beside.close()
-        elif beside is not None:
-            beside.push(theirs[first:last])
-        pool.step()
-        yield session.scores()
+        for going in goings:
+            going.session.push(ours[first:last])
+            if going.beside is not None and last > 5:
+                going.beside.close()
+            elif going.beside is not None:
+                going.beside.push(theirs[first:last])
+        goings[0].pool.step(goings[1].pool if len(goings) > 1 else None)
+        yield tuple(going.session.scores() for going in goings)
     few = sorted(set(ours + theirs))
     for count in CANDIDATES:
-        yield session.scores(few[:count])
-    session.close()
+        yield tuple(going.session.scores(few[:count]) for going in goings)
+    for going in goings:
+        going.session.close()
