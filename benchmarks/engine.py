@@ -6,7 +6,7 @@ The work: notes of which every one votes in five topics of eighty, T tokens a to
 engines get the same tokens to say, so that their summed votes can be compared. The plain engine does what public
 packages do (full prompts are read for every topic, the memory grows by copying, scores are over all tokens), with this
 project's attention. A variant switches one thing on; with "memory allocated once" come blocks and heads of fixed
-shapes, and reading in blocks of four. The floor is an estimate: all products of this work at the speed that one large
+shapes, and reading in blocks of two. The floor is an estimate: all products of this work at the speed that one large
 product reaches on all threads.
 """
 

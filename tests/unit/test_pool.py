@@ -23,7 +23,9 @@ pytest.importorskip("transformers")
 
 from stillroom.distil.workers import Told, Worker  # noqa: E402
 from stillroom.lm import attention, huggingface, pool, rowtest  # noqa: E402
+from stillroom.lm.head import Head  # noqa: E402
 from stillroom.lm.huggingface import HuggingFaceLM  # noqa: E402
+from stillroom.lm.lanes import Lanes  # noqa: E402
 from stillroom.lm.rowtest import rows_independent  # noqa: E402
 
 NOTES = ("Zonkitis, helped by tea.", "A cough and a fever", "pain", "Snurflepox with a rash on both arms", "Rest")
@@ -166,19 +168,21 @@ def test_tokens_pushed_in_one_go_count_as_pushed_one_by_one(lm: HuggingFaceLM) -
 
 
 def test_all_threads_on_one_block_vote_as_a_pass_on_every_core(lm: HuggingFaceLM) -> None:
-    said = lm.encode(" helped by tea")
-    each = lm.open(lm.read(prompts()))
-    each.push(said)
-    torch, before = lm.torch, lm.torch.get_num_threads()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lm, "side_by_side", lambda work, items, public: [work(item) for item in items])
-        try:
-            torch.set_num_threads(2)
-            together = lm.open(lm.read(prompts()))
-            together.push(said)
-            all_but_rounding(votes(together), votes(each))
-        finally:
-            torch.set_num_threads(before)
+    """With two threads: two lanes, which share out blocks and the tokens of the head, and none."""
+    said, before, seen = lm.encode(" helped by tea"), lm.torch.get_num_threads(), []
+    lm.torch.set_num_threads(2)
+    try:
+        for lanes in (Lanes(lm.torch, "cpu"), Lanes(lm.torch, "elsewhere")):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(lm, "lanes", lanes)
+                patch.setattr(lm.head, "_lanes", lanes)
+                session = lm.open(lm.read(prompts()))
+                session.push(said)
+                seen.append(votes(session))
+                assert lanes.count == (2 if lanes.on_cpu else 1)
+    finally:
+        lm.torch.set_num_threads(before)
+    all_but_rounding(*seen)
 
 
 def test_a_document_read_once_for_many_texts_votes_as_if_read_again(lm: HuggingFaceLM) -> None:
@@ -247,17 +251,31 @@ def leaning(where: str) -> Callable[[pytest.MonkeyPatch], None]:
         patch.setattr(pool.Block, "put", leans)
 
     def head(patch: pytest.MonkeyPatch) -> None:
-        plain = HuggingFaceLM.head
+        plain = Head.__call__
 
-        def leans(self: HuggingFaceLM, hidden: Any, vocabulary: Sequence[int] | None) -> Any:
+        def leans(self: Head, hidden: Any, vocabulary: Sequence[int] | None) -> Any:
             return plain(self, hidden + (1e-6 * hidden.abs().sum() if vocabulary is not None else 0), vocabulary)
 
-        patch.setattr(HuggingFaceLM, "head", leans)
+        patch.setattr(Head, "__call__", leans)
 
-    return {"slots": slots, "candidates": head, "moves": moves, "buckets": buckets}.get(where, forward)
+    def scored(patch: pytest.MonkeyPatch) -> None:
+        plain = Head.of_blocks
+
+        def leans(self: Head, blocks: Any, vocabulary: Any, *, public: bool) -> Any:
+            if vocabulary is None:
+                blocks = [block + 1e-6 * block.abs().sum() for block in blocks]
+            return plain(self, blocks, vocabulary, public=public)
+
+        patch.setattr(Head, "of_blocks", leans)
+
+    return {"slots": slots, "candidates": head, "moves": moves, "buckets": buckets, "all tokens": scored}.get(
+        where, forward
+    )
 
 
-@pytest.mark.parametrize("where", ["one token", "several tokens", "slots", "moves", "buckets", "candidates"])
+@pytest.mark.parametrize(
+    "where", ["one token", "several tokens", "slots", "moves", "buckets", "candidates", "all tokens"]
+)
 def test_the_row_test_finds_the_least_leaning(lm: HuggingFaceLM, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows_independent(lm, 64)
     leaning(where)(monkeypatch)

@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 from stillroom.errors import MissingExtra, ModelUnfit
 from stillroom.hub import only_here
 from stillroom.lm.attention import FEW, visible, widths_alike
-from stillroom.lm.base import CHUNK, LanguageModel, Prompt, Readings, Scores
+from stillroom.lm.base import CHUNK, LanguageModel, Prompt, Readings
+from stillroom.lm.head import Head
 from stillroom.lm.lanes import Lanes
 from stillroom.lm.pool import STEP_ROWS, TRIM, HuggingFacePool, HuggingFaceSession
 from stillroom.threads import wait_patiently
@@ -125,13 +126,10 @@ class HuggingFaceLM(LanguageModel):
             )
         self.model.eval().to(device)
         self.body = self.model.get_decoder() if hasattr(self.model, "get_decoder") else self.model.model
-        head = self.model.get_output_embeddings()
-        self._weight, self._bias = head.weight.detach(), getattr(head, "bias", None)
-        self.width = self._weight.shape[1]
-        self.vocabulary_size = self._weight.shape[0]
+        self.head = Head(torch, self.model, device, self.lanes)
+        self.vocabulary_size, self.width = self.head.weight.shape
         self.stop_tokens = self._stops()
-        self._subset: tuple[tuple[int, ...], Any, Any] | None = None
-        self._plain_head = self._head_is_plain()
+        self.head.check(self.body, self.name, self.encode("The quick brown fox"))
         self._independent: dict[int, bool] = {}
         self._mixes: dict[tuple[int, int], bool] = {}
         self._again = (str(model), self.name, device, dtype, memory)
@@ -298,52 +296,6 @@ class HuggingFaceLM(LanguageModel):
         with self.torch.inference_mode():
             out = self.body(input_ids=ids, attention_mask=mask, position_ids=places, cache=cache, use_cache=True)
         return out.last_hidden_state
-
-    def head(self, hidden: Any, vocabulary: Sequence[int] | None) -> Scores:
-        """Return scores of states (rows, width) over the given token ids, or over all, in float32."""
-        torch = self.torch
-        with torch.inference_mode():
-            if vocabulary is None or not self._plain_head:
-                scores = self._full_head(hidden)
-                if vocabulary is not None:
-                    scores = scores[:, torch.tensor([*vocabulary], dtype=torch.long, device=self.device)]
-            else:
-                _, weight, bias = self._part_of_head(tuple(vocabulary))
-                scores = torch.nn.functional.linear(hidden, weight, bias)
-            out: Scores = scores.to(torch.float32).cpu().numpy()
-        return out
-
-    def _part_of_head(self, key: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
-        """Return the head's weights of some tokens; lanes may ask at once, so what is kept is one value."""
-        part = self._subset
-        if part is None or part[0] != key:
-            index = self.torch.tensor(key, dtype=self.torch.long, device=self.device)
-            part = (key, self._weight[index].contiguous(), None if self._bias is None else self._bias[index])
-            self._subset = part
-        return part
-
-    def _full_head(self, hidden: Any) -> Any:
-        logits = self.model.get_output_embeddings()(hidden)
-        config = self.model.config.get_text_config()
-        cap = getattr(config, "final_logit_softcapping", None)
-        scale = getattr(config, "logits_scaling", None)
-        if scale:
-            logits = logits / scale
-        return self.torch.tanh(logits / cap) * cap if cap else logits
-
-    def _head_is_plain(self) -> bool:
-        """Check the model against its own full forward pass, and say whether its head is one matrix product."""
-        torch = self.torch
-        ids = torch.tensor([self.encode("The quick brown fox")], dtype=torch.long, device=self.device)
-        with torch.inference_mode():
-            truth = self.model(input_ids=ids).logits[0, -1].float()
-            state = self.body(input_ids=ids).last_hidden_state[:, -1]
-            plain = torch.nn.functional.linear(state, self._weight, self._bias)[0].float()
-            if torch.allclose(plain, truth, atol=1e-2, rtol=1e-3):
-                return True
-            if not torch.allclose(self._full_head(state)[0].float(), truth, atol=1e-2, rtol=1e-3):
-                raise ModelUnfit(self.name, "scores that match its own", "its output head is of a kind not known here")
-        return False
 
     # -- row test -------------------------------------------------------------------------------------------------
     def rows_independent(self, body_tokens: int = 128) -> bool:

@@ -32,7 +32,7 @@ MARGIN = 256
 """Columns behind a bucket up to which the attention of mixed blocks is tried: more tokens than any text says."""
 TRIM = 16
 """Attention looks at columns up to a multiple of this behind the last one in use."""
-HEAD_ROWS = 32
+HEAD_ROWS = 40
 """Rows of a pass of the output head, whatever the number of rows asked for."""
 
 
@@ -140,10 +140,7 @@ class HuggingFaceSession(Session):
         hidden = lm.torch.zeros((-(-self.rows // size) * size, lm.width), dtype=lm.dtype, device=lm.device)
         for i, place in enumerate(self.places):
             hidden[i] = place.block.hidden[place.slot]
-        parts = lm.side_by_side(
-            lambda some: lm.head(some, vocabulary), hidden.split(size), public=self.pool.readings.public
-        )
-        return np.concatenate(parts)[: self.rows]
+        return lm.head.of_blocks(hidden.split(size), vocabulary, public=self.pool.readings.public)[: self.rows]
 
     def push(self, tokens: Sequence[int]) -> None:
         self._open()
