@@ -169,6 +169,10 @@ def test_plain_english_stays() -> None:
     assert covered(text) == text
 
 
+def test_an_address_behind_at_is_no_name_with_an_at() -> None:
+    assert covered("He can be written to at anna.nowak@example.org today.").startswith("He can be written to at █")
+
+
 def test_a_long_text_without_a_full_stop_is_read_in_pieces() -> None:
     once = "the rash on the hand was red and then it went away " * 40 + "anna.nowak@example.org "
     text = once * 40 + "x" * 5000

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from types import SimpleNamespace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from stillroom.distil.votes import Votes, one_sided
-from stillroom.errors import StillroomError
 from stillroom.lm.base import Apart, Prompt
-from stillroom.models import default_cache, resolve
 from stillroom.testing.toylm import ToyLM, ToySession
 
 pytestmark = pytest.mark.model
@@ -22,42 +18,14 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from stillroom.distil.workers import Told, Worker  # noqa: E402
-from stillroom.lm import attention, huggingface, pool, rowtest  # noqa: E402
-from stillroom.lm.head import Head  # noqa: E402
+from stillroom.lm import pool  # noqa: E402
 from stillroom.lm.huggingface import HuggingFaceLM  # noqa: E402
 from stillroom.lm.lanes import Lanes  # noqa: E402
-from stillroom.lm.rowtest import rows_independent  # noqa: E402
+from tests.unit.small import NOTES, its_lm, prompts, small_blocks, votes  # noqa: E402, F401 - fixtures
 
-NOTES = ("Zonkitis, helped by tea.", "A cough and a fever", "pain", "Snurflepox with a rash on both arms", "Rest")
 COLUMNS = list(range(500, 540))
 ROUNDING = 0.02
 """Share of the votes that are not zero which another shape of the same sums may move, by one level: float32 rounds."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_blocks() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(huggingface, "STEP_ROWS", 16)
-        patch.setattr(pool, "HEAD_ROWS", 16)
-        patch.setattr(rowtest, "SLOTS", 16)
-        yield
-
-
-@pytest.fixture(scope="module")
-def lm() -> HuggingFaceLM:
-    try:
-        folder = resolve("smollm2", default_cache(os.environ), kind="lm", pull_missing=False)
-    except StillroomError as missing:
-        pytest.skip(f"{missing} (stillroom models pull smollm2)")
-    return HuggingFaceLM(folder, name="smollm2")
-
-
-def prompts(notes: Sequence[str] = NOTES) -> list[Prompt]:
-    return [Prompt("Note: ", note, "\n") for note in notes]
-
-
-def votes(session: pool.HuggingFaceSession) -> Votes:
-    return one_sided(session.scores(), 1000)
 
 
 def all_but_rounding(ours: Votes, theirs: Votes) -> None:
@@ -207,81 +175,6 @@ def test_votes_are_those_of_the_model_s_own_forward_pass(lm: HuggingFaceLM) -> N
     all_but_rounding(ours, np.stack(theirs))
 
 
-def leaning(where: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return what makes a model's rows lean on what is beside them, or was in their slot, by the least bit."""
-
-    def forward(patch: pytest.MonkeyPatch) -> None:
-        plain = HuggingFaceLM.forward
-
-        def leans(self: HuggingFaceLM, ids: Any, *rest: Any) -> Any:
-            states = plain(self, ids, *rest)
-            if (ids.shape[1] > 1) != (where == "several tokens"):
-                return states
-            return states + 1e-6 * states.abs().sum(dim=(0, 1), keepdim=True)
-
-        patch.setattr(HuggingFaceLM, "forward", leans)
-
-    def slots(patch: pytest.MonkeyPatch) -> None:
-        plain = pool.Block.put
-
-        def leans(self: pool.Block, *row: Any) -> pool.Place:
-            before = self.own.abs().sum(dim=(0, 1, 3, 4, 5))
-            place = plain(self, *row)
-            self.hidden[place.slot] += 1e-6 * before[place.slot]
-            return place
-
-        patch.setattr(pool.Block, "put", leans)
-        patch.setattr(pool.Block, "clear", lambda self, slot: (self.held.pop(slot), self.free.insert(0, slot)))
-
-    def moves(patch: pytest.MonkeyPatch) -> None:
-        plain = pool.Block.move
-
-        def leans(self: pool.Block, place: pool.Place, other: pool.Block) -> None:
-            plain(self, place, other)
-            other.own[:, :, place.slot] *= 1 + 1e-6
-
-        patch.setattr(pool.Block, "move", leans)
-
-    def buckets(patch: pytest.MonkeyPatch) -> None:
-        plain = pool.Block.put
-
-        def leans(self: pool.Block, keys: Any, hidden: Any, bucket: int) -> pool.Place:
-            return plain(self, keys, hidden * (1 + 1e-6 * (self.bucket - bucket)), bucket)
-
-        patch.setattr(pool.Block, "put", leans)
-
-    def head(patch: pytest.MonkeyPatch) -> None:
-        plain = Head.__call__
-
-        def leans(self: Head, hidden: Any, vocabulary: Sequence[int] | None) -> Any:
-            return plain(self, hidden + (1e-6 * hidden.abs().sum() if vocabulary is not None else 0), vocabulary)
-
-        patch.setattr(Head, "__call__", leans)
-
-    def scored(patch: pytest.MonkeyPatch) -> None:
-        plain = Head.of_blocks
-
-        def leans(self: Head, blocks: Any, vocabulary: Any, *, public: bool) -> Any:
-            if vocabulary is None:
-                blocks = [block + 1e-6 * block.abs().sum() for block in blocks]
-            return plain(self, blocks, vocabulary, public=public)
-
-        patch.setattr(Head, "of_blocks", leans)
-
-    return {"slots": slots, "candidates": head, "moves": moves, "buckets": buckets, "all tokens": scored}.get(
-        where, forward
-    )
-
-
-@pytest.mark.parametrize(
-    "where", ["one token", "several tokens", "slots", "moves", "buckets", "candidates", "all tokens"]
-)
-def test_the_row_test_finds_the_least_leaning(lm: HuggingFaceLM, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert rows_independent(lm, 64)
-    leaning(where)(monkeypatch)
-    assert not rows_independent(lm, 64)
-
-
 @pytest.mark.parametrize("waiting", range(1, 10))
 def test_passes_have_two_lengths(lm: HuggingFaceLM, waiting: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lengths: list[int] = []
@@ -338,34 +231,6 @@ def test_several_moves_leave_every_row_its_own(lm: HuggingFaceLM) -> None:
         assert np.array_equal(votes(own)[0], seen)
 
 
-def test_attention_that_sums_otherwise_at_another_width_keeps_rows_in_their_bucket(
-    lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memory = lm.read(prompts()).memory
-    assert lm.mixes(memory, 304)
-    plain = attention.attend
-    lm._mixes.clear()
-
-    def leans(module: Any, query: Any, key: Any, *rest: Any, **named: Any) -> Any:
-        out, none = plain(module, query, key, *rest, **named)
-        return out + 1e-6 * (key.shape[2] == 304), none
-
-    monkeypatch.setattr(attention, "attend", leans)
-    assert not lm.mixes(memory, 304)
-    lm._mixes.clear()
-
-
-def test_control_several_queries_at_once_are_cut_by_the_width() -> None:
-    """Why each token of a pass has products of its own (MKL; elsewhere nothing may be found)."""
-    torch = pytest.importorskip("torch")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attention, "FEW", 0)
-        together = attention.widths_alike(torch, torch.zeros(2, 3, 9, 64), 9, 64, [4], 304, 16)
-    if together:
-        pytest.skip("this machine's products of several rows are alike at all widths")
-    assert attention.widths_alike(torch, torch.zeros(2, 3, 9, 64), 9, 64, [4], 304, 16)
-
-
 def test_a_pass_that_breaks_off_is_not_gone_on_with(lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch) -> None:
     session = lm.open(lm.read(prompts()))
     session.push(lm.encode(" tea"))
@@ -401,21 +266,6 @@ def test_a_model_travels_to_another_process_as_what_it_was_loaded_from(lm: Huggi
     there = pickle.loads(pickle.dumps(lm))
     assert (there.name, there.digest, there.placed) == (lm.name, lm.digest, lm.placed) and not there._independent
     lm.digest = ""
-
-
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
-        ({"num_local_experts": 8}, "experts"),
-        ({"n_routed_experts": 64}, "experts"),
-        ({"rope_scaling": {"type": "dynamic"}}, "dynamic"),
-        ({"rope_parameters": {"rope_type": "longrope"}}, "longrope"),
-        ({"rope_parameters": {"rope_type": "default"}, "num_experts": None}, ""),
-    ],
-)
-def test_models_whose_rows_move_each_other_are_refused(fields: dict[str, Any], why: str) -> None:
-    told = huggingface._coupled(SimpleNamespace(**fields))
-    assert why in told and bool(told) == bool(why)
 
 
 def test_a_worker_that_replaces_another_runs_the_same_passes(
