@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import MutableMapping
 
 
@@ -16,3 +17,11 @@ def wait_patiently(environ: MutableMapping[str, str] = os.environ) -> None:
     """
     if "OMP_WAIT_POLICY" not in environ:
         environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
+def use(count: int, environ: MutableMapping[str, str] = os.environ) -> None:
+    """Have torch use so many threads in this process, whether it is imported already or later."""
+    environ["OMP_NUM_THREADS"] = str(count)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(count)

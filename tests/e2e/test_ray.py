@@ -205,6 +205,10 @@ def test_sums_are_those_of_one_process_also_after_a_loss_at_any_time() -> None:
             session.push([5 + step, 7])
     with pytest.raises(TypeError):
         theirs.scores()
+    theirs.close()
+    for call in (lambda: theirs.push([5]), lambda: theirs.tally(ballots[0])):
+        with pytest.raises(ValueError, match="closed"):
+            call()
     assert there.open(read, []).tally(ballots[2]).tolist() == [0] * 6
     # A row stays with its worker whoever else is there.
     less: Any = there.read(prompts()[1:])

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.model
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from stillroom.distil.workers import Told, Worker  # noqa: E402
+from stillroom.distil.workers import Pass, Told, Worker  # noqa: E402
 from stillroom.lm import pool  # noqa: E402
 from stillroom.lm.huggingface import HuggingFaceLM  # noqa: E402
 from stillroom.lm.lanes import Lanes  # noqa: E402
@@ -271,7 +271,7 @@ def test_a_model_travels_to_another_process_as_what_it_was_loaded_from(lm: Huggi
 def test_a_worker_that_replaces_another_runs_the_same_passes(
     lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two sessions run in the passes of one; a worker that comes later runs as many tokens a pass, one by one."""
+    """Sessions share passes; a worker that comes later runs what one has that was there all the time."""
     lengths: list[int] = []
     plain = pool.Block.step
 
@@ -283,7 +283,7 @@ def test_a_worker_that_replaces_another_runs_the_same_passes(
     monkeypatch.setattr(pool.Block, "step", counted)
     count = Counted(1000)
     said = lm.encode(" helped by tea and rest and a long walk")
-    passes = [tuple(said[:4]), *((token,) for token in said[4:])]
+    passes = [Pass(tuple(said[:4]), 4), Pass((said[4],), 5), Pass((said[5],), 6), Pass(tuple(said[:4]), 10)]
     rows = {1: (0, 1), 2: (3,)}
     there, new = Worker(lm), Worker(lm)
     for worker in (there, new):
@@ -296,15 +296,36 @@ def test_a_worker_that_replaces_another_runs_the_same_passes(
     for n in range(len(passes) + 1):
         step(there, 7, told(n))
         seen = [tally(there, 7, each, count) for each in told(n)]
-    at_once, lengths[:] = [*lengths], []
-    assert at_once == [len(each) for each in passes]
-    assert step(new, 8, told(len(passes))) is None
-    for each, before in zip(told(len(passes)), seen, strict=True):
+    assert lengths == [4, 1, 1, 4]
+    lengths.clear()
+    assert step(new, 8, told(4)) is None and tally(new, 8, told(4)[0], count) is None
+    assert step(new, 7, told(4))
+    assert lengths == [4, 1, 1, 4, 1, 1, 4]  # what each lacks alone, and the last pass together
+    for each, before in zip(told(4), seen, strict=True):
         assert np.array_equal(tally(new, 7, each, count), before)
-    assert lengths == at_once * 2
     Worker.close.__wrapped__(there, 1)
     Worker.forget.__wrapped__(there, 7, [0, 1])
-    assert np.array_equal(tally(there, 7, told(len(passes))[0], count), seen[0])  # opened and read again
+    assert np.array_equal(tally(there, 7, told(4)[0], count), seen[0])  # opened and read again
+
+
+def test_the_width_of_a_pass_follows_from_what_is_pushed_anywhere(
+    lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker does not know of sessions that have no rows there."""
+    told: list[int] = []
+    plain = pool.Block.step
+
+    def counted(self: pool.Block, ids: Any, counts: Any, pushed: int) -> None:
+        told.append(pushed)
+        plain(self, ids, counts, pushed)
+
+    monkeypatch.setattr(pool.Block, "step", counted)
+    shared = lm.pool(lm.read(prompts()))
+    session = shared.open([0])
+    session.push(lm.encode(" tea and"))
+    shared.step(pushed=45)
+    shared.step()
+    assert told == [45, 2]
 
 
 class Counted:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.model
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from stillroom.lm import attention, huggingface, pool  # noqa: E402
+from stillroom.lm import alike, attention, huggingface, pool  # noqa: E402
 from stillroom.lm.head import Head  # noqa: E402
 from stillroom.lm.huggingface import HuggingFaceLM  # noqa: E402
 from stillroom.lm.rowtest import rows_independent  # noqa: E402
@@ -80,11 +80,35 @@ def leaning(where: str) -> Callable[[pytest.MonkeyPatch], None]:
 
         patch.setattr(Head, "of_blocks", leans)
 
+    def product(concerned: Callable[[Any, Any], bool]) -> Callable[[pytest.MonkeyPatch], None]:
+        functional = pytest.importorskip("torch.nn.functional")
+        plain = functional.linear
+
+        def leans(rows: Any, weight: Any, bias: Any = None) -> Any:
+            out = plain(rows, weight, bias)
+            if concerned(rows, weight):
+                out[-1] *= 1 + 1e-6
+            return out
+
+        return lambda patch: patch.setattr(functional, "linear", leans)
+
+    def attended(patch: pytest.MonkeyPatch) -> None:
+        plain = alike.attend
+
+        def leans(module: Any, query: Any, *rest: Any) -> Any:
+            out, none = plain(module, query, *rest)
+            if query.shape[2] == 200:
+                out[1:] *= 1 + 1e-6
+            return out, none
+
+        patch.setattr(alike, "attend", leans)
+
     def read(patch: pytest.MonkeyPatch) -> None:
         plain = HuggingFaceLM._fresh
 
         def leans(self: HuggingFaceLM, ids: Any, memory: Any) -> Any:
             states, keys = plain(self, ids, memory)
+            keys = keys.clone()
             keys[:, :, 1:] *= 1 + 1e-6
             return states, keys
 
@@ -97,6 +121,9 @@ def leaning(where: str) -> Callable[[pytest.MonkeyPatch], None]:
         "buckets": buckets,
         "all tokens": scored,
         "read": read,
+        "a length": product(lambda rows, _: len(rows) == 2 * 200),
+        "a number of candidates": product(lambda _, weight: len(weight) == 333),
+        "attention to a length": attended,
     }.get(where, forward)
 
 
@@ -119,19 +146,29 @@ def test_also_where_rows_keep_to_their_bucket(lm: HuggingFaceLM, where: str, mon
     assert not rows_independent(lm, 64)
 
 
+@pytest.mark.parametrize("where", ["a length", "a number of candidates", "attention to a length"])
+def test_parts_are_tried_in_every_shape(lm: HuggingFaceLM, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lm._independent.clear()
+    assert lm._parts_alike(64)
+    leaning(where)(monkeypatch)
+    assert rows_independent(lm, 64)  # the whole model is tried in few shapes
+    assert not lm.rows_independent(64)
+    lm._independent.clear()
+
+
 def test_attention_that_sums_otherwise_at_another_width_keeps_rows_in_their_bucket(
     lm: HuggingFaceLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = lm.read(prompts()).memory
     assert lm.mixes(memory, 304)
-    plain = attention.attend
+    plain = alike.attend
     lm._mixes.clear()
 
     def leans(module: Any, query: Any, key: Any, *rest: Any, **named: Any) -> Any:
         out, none = plain(module, query, key, *rest, **named)
         return out + 1e-6 * (key.shape[2] == 304), none
 
-    monkeypatch.setattr(attention, "attend", leans)
+    monkeypatch.setattr(alike, "attend", leans)
     assert not lm.mixes(memory, 304)
     lm._mixes.clear()
 
@@ -141,10 +178,10 @@ def test_control_several_queries_at_once_are_cut_by_the_width() -> None:
     torch = pytest.importorskip("torch")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention, "FEW", 0)
-        together = attention.widths_alike(torch, torch.zeros(2, 3, 9, 64), 9, 64, [4], 304, 16)
+        together = alike.widths_alike(torch, torch.zeros(2, 3, 9, 64), 9, 64, [4], 304, 16)
     if together:
         pytest.skip("this machine's products of several rows are alike at all widths")
-    assert attention.widths_alike(torch, torch.zeros(2, 3, 9, 64), 9, 64, [4], 304, 16)
+    assert alike.widths_alike(torch, torch.zeros(2, 3, 9, 64), 9, 64, [4], 304, 16)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stillroom.distil.workers import About, Told, Workers
+from stillroom.distil.workers import About, Pass, Told, Workers
 from stillroom.errors import RowsNotIndependent, WorkersUnlike
 from stillroom.lm.base import (
     Counts,
@@ -135,7 +135,7 @@ class ClusterPool(Pool):
 
     def __init__(self, readings: ClusterReadings) -> None:
         self.readings, self.workers = readings, readings.lm.workers
-        self.machines = len(self.workers)
+        self.machines = self.workers.machines
         self.sessions: list[ClusterSession] = []
 
     def open(self, rows: Sequence[int] | None = None) -> ClusterSession:
@@ -145,11 +145,13 @@ class ClusterPool(Pool):
         self._run([session])  # now, so that what is forgotten next has been opened
         return session
 
-    def step(self, beside: Pool | None = None) -> None:
+    def step(self, beside: Pool | None = None, pushed: int = 0) -> None:
         waiting = [session for session in self.sessions if session.pending]
         n = tokens_of_a_pass(len(session.pending) for session in waiting)
+        pushed = max(pushed, *(session.pushed + n for session in self.sessions), 0)
         for session in waiting:
-            session.passes.append(tuple(session.pending.popleft() for _ in range(n)))
+            session.passes.append(Pass(tuple(session.pending.popleft() for _ in range(n)), pushed))
+            session.pushed += n
         self._run(waiting, beside)
 
     def _run(self, sessions: Sequence[ClusterSession], beside: Pool | None = None) -> None:
@@ -168,13 +170,15 @@ class ClusterSession(Session):
 
     Attributes:
         chosen: numbers of its rows on each worker that has some.
-        passes: tokens of each pass so far.
+        passes: each pass so far.
+        pushed: tokens in them.
         pending: tokens that wait for one.
     """
 
     def __init__(self, pool: ClusterPool, rows: Sequence[int], number: int) -> None:
         self.rows, self.pool, self.number = len(rows), pool, number
-        self.passes: list[tuple[int, ...]] = []
+        self.passes: list[Pass] = []
+        self.pushed = 0
         self.pending: deque[int] = deque()
         chosen: dict[int, list[int]] = {}
         for row in rows:
@@ -194,6 +198,7 @@ class ClusterSession(Session):
         raise TypeError("scores of rows on workers never leave them: ask for a tally")
 
     def push(self, tokens: Sequence[int]) -> None:
+        self._there()
         self.pending.extend(int(token) for token in tokens)
 
     def run(self) -> None:
@@ -201,6 +206,7 @@ class ClusterSession(Session):
             self.pool.step()
 
     def tally(self, count: Callable[[Scores], Counts]) -> Counts:
+        self._there()
         self.run()
         readings = self.pool.readings
         columns = columns_of(count)
@@ -213,7 +219,12 @@ class ClusterSession(Session):
     def close(self) -> None:
         if self in self.pool.sessions:
             self.pool.sessions.remove(self)
+            self.pending.clear()
             self.pool.workers.ask({at: (self.number,) for at in self.chosen}, "close")
+
+    def _there(self) -> None:
+        if self not in self.pool.sessions:
+            raise ValueError("this session was closed: its rows are gone")
 
 
 def _worker_of(prompt: Prompt, workers: int) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 from stillroom.errors import BadOption, MissingExtra, WorkersLost
 from stillroom.lm.base import Counts, LanguageModel, Pool, Prompt, Readings, Scores, Session
 from stillroom.loading import load_lm
+from stillroom.threads import use
 
 ATTEMPTS = 4
 """Workers that are tried one after the other for one piece of work, before the run stops; it can go on later."""
@@ -60,18 +61,26 @@ def quietly(work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True)
+class Pass:
+    """What a session runs in one pass: its tokens, and how many were pushed to any session so far, these included."""
+
+    tokens: tuple[int, ...]
+    pushed: int
+
+
+@dataclass(frozen=True)
 class Told:
     """All that a worker needs to know of a session.
 
     Attributes:
         session: its number, never used twice.
         rows: which of the prompts of this worker.
-        passes: the tokens of every pass so far; all sessions that run in one pass have as many there.
+        passes: every pass so far; sessions that run in one pass have as many tokens there.
     """
 
     session: int
     rows: tuple[int, ...]
-    passes: tuple[tuple[int, ...], ...]
+    passes: tuple[Pass, ...]
 
 
 @dataclass
@@ -83,17 +92,29 @@ class Open:
 
 
 class Worker:
-    """One model in a process of its own. It keeps the prompts that it was told to read, and the sessions on them."""
+    """One model in a process of its own. It keeps the prompts that it read last, and the sessions on them.
 
-    def __init__(self, source: LanguageModel | str) -> None:
-        self._source = source
+    Args:
+        source: the model, its name, or what Ray calls it, in a list: Ray would fetch it before the threads are set.
+        threads: of the model; 0 leaves them as they are.
+    """
+
+    def __init__(self, source: LanguageModel | str | list[Any], threads: int = 0) -> None:
+        self._source, self._threads = source, threads
         self._tried: dict[int, About] = {}
-        self._pools: dict[int, tuple[Readings, Pool]] = {}
+        self._reading: int | None = None
+        self._readings: Readings | None = None
+        self._pool: Pool | None = None
         self._open: dict[int, Open] = {}
 
     @functools.cached_property
     def _lm(self) -> LanguageModel:
-        return load_lm(self._source) if isinstance(self._source, str) else self._source
+        if self._threads:
+            use(self._threads)
+        if isinstance(self._source, str):
+            return load_lm(self._source)
+        lm: LanguageModel = ray_of().get(self._source[0]) if isinstance(self._source, list) else self._source
+        return lm
 
     def _about(self, body_tokens: int) -> About:
         if body_tokens not in self._tried:
@@ -110,38 +131,38 @@ class Worker:
     def read(self, reading: int, prompts: Sequence[Prompt], body_tokens: int) -> About:
         """Read prompts, to be opened by number; return what the model is, as this worker may be a new one."""
         about = self._about(body_tokens)
-        readings = self._lm.read(prompts, body_tokens)
-        self._pools[reading] = readings, self._lm.pool(readings)
+        self._reading = self._readings = self._pool = None  # the memory is needed for the next
+        self._open.clear()
+        if about.independent:
+            self._readings = self._lm.read(prompts, body_tokens)
+            self._reading, self._pool = reading, self._lm.pool(self._readings)
         return about
 
     @quietly
     def step(self, reading: int, told: Sequence[Told]) -> bool | None:
         """Run the last pass of these sessions, in one if they share passes; None where the prompts were not read here.
 
-        A session that is not there, or that lacks earlier passes, runs those first, each in a pass of its own: it has
+        A session that is not there, or that lacks earlier passes, runs those first, each while no other waits: it has
         then what a worker has that was there all the time, as its rows depend on no other session.
         """
-        if reading not in self._pools:
+        pool = self._pool
+        if reading != self._reading or pool is None:
             return None
-        pool = self._pools[reading][1]
-        waiting = []
-        for each in told:
-            here = self._opened(pool, each)
-            if here.passes < len(each.passes):
-                here.session.push(each.passes[-1])
-                here.passes += 1
-                waiting.append(here.session)
-        while not all(session.ready for session in waiting):
-            pool.step()
+        here = [self._opened(pool, each, len(each.passes) - 1) for each in told]
+        for each, there in zip(told, here, strict=True):
+            if there.passes < len(each.passes):
+                there.session.push(each.passes[-1].tokens)
+                there.passes += 1
+        while not all(there.session.ready for there in here):
+            pool.step(pushed=max(each.passes[-1].pushed for each in told))
         return True
 
     @quietly
     def tally(self, reading: int, told: Told, count: Callable[[Scores], Counts]) -> Counts | None:
         """Return the votes of a session's rows after its passes, summed; None where the prompts were not read here."""
-        if reading not in self._pools:
+        if reading != self._reading or self._pool is None:
             return None
-        here = self._opened(self._pools[reading][1], told, but=0)
-        return here.session.tally(count)
+        return self._opened(self._pool, told, len(told.passes)).session.tally(count)
 
     @quietly
     def close(self, session: int) -> bool:
@@ -153,18 +174,19 @@ class Worker:
     @quietly
     def forget(self, reading: int, rows: Sequence[int]) -> bool:
         """Let the memory of rows go that are not opened again soon."""
-        if reading in self._pools:
-            self._pools[reading][0].forget(rows)
+        if reading == self._reading and self._readings is not None:
+            self._readings.forget(rows)
         return True
 
-    def _opened(self, pool: Pool, told: Told, but: int = 1) -> Open:
-        """Return a session after all its passes but the last `but`."""
+    def _opened(self, pool: Pool, told: Told, passes: int) -> Open:
+        """Return a session after so many of its passes. No other session may wait for one."""
         here = self._open.get(told.session)
         if here is None:
             here = self._open[told.session] = Open(pool.open(told.rows))
-        for tokens in told.passes[here.passes : len(told.passes) - but]:
-            here.session.push(tokens)
-            here.session.run()
+        for each in told.passes[here.passes : max(0, passes)]:
+            here.session.push(each.tokens)
+            while not here.session.ready:
+                pool.step(pushed=each.pushed)
             here.passes += 1
         return here
 
@@ -176,6 +198,9 @@ class Workers:
         source: the model, or its name where every machine of the cluster has it.
         count: how many.
 
+    Attributes:
+        machines: over how many they are spread.
+
     Raises: BadOption for more than the cluster has CPUs for, MissingExtra without Ray.
     """
 
@@ -185,9 +210,10 @@ class Workers:
         most = int(self.ray.cluster_resources().get("CPU", 0))
         if not 1 <= count <= most:
             raise BadOption("workers", count, f"from 1 to {most}, the CPUs of the cluster")
-        self._source = source if isinstance(source, str) else self.ray.put(source)
-        cpus = [int(node["Resources"].get("CPU", 0)) for node in self.ray.nodes() if node["Alive"]]
-        self._threads = threads_of(cpus, count)
+        self._source = source if isinstance(source, str) else [self.ray.put(source)]
+        nodes = [int(node["Resources"].get("CPU", 0)) for node in self.ray.nodes() if node["Alive"]]
+        cpus = [n for n in nodes if n]
+        self.machines, self._threads = min(count, len(cpus)), threads_of(cpus, count)
         self._class = self.ray.remote(Worker)
         self._actors = [self._new() for _ in range(count)]
 
@@ -220,7 +246,7 @@ class Workers:
                     if answer is None and again is not None:
                         again(at)
                         answer = self._get(getattr(self._actors[at], method).remote(*left[at]))
-                except self.ray.exceptions.RayActorError:
+                except self.ray.exceptions.RayError:  # lost, ended for want of memory, or never begun
                     self._actors[at] = self._new()
                     continue
                 if answer is not None or again is None:
@@ -244,10 +270,9 @@ class Workers:
         return answer
 
     def _new(self) -> Any:
-        how: dict[str, Any] = {"num_cpus": SHARE * self._threads, "scheduling_strategy": "SPREAD"}
-        if self._threads > 1:  # Ray itself gives one to each CPU that is asked for
-            how["runtime_env"] = {"env_vars": {"OMP_NUM_THREADS": str(self._threads)}}
-        return self._class.options(**how).remote(self._source)
+        # It asks for less than its threads, so that one that takes the place of a lost one finds a machine.
+        how = self._class.options(num_cpus=SHARE, scheduling_strategy="SPREAD")
+        return how.remote(self._source, self._threads)
 
 
 def threads_of(cpus: Sequence[int], workers: int) -> int:

@@ -10,8 +10,6 @@ behind is masked, and adds exact zeros. A prefix that all rows share lies in mem
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 NAME = "stillroom"
@@ -41,45 +39,6 @@ def visible(torch: Any, places: Any, columns: int, dtype: Any) -> Any:
     hidden = torch.arange(columns, device=places.device)[None, None, None] > places[:, None, :, None]
     mask = torch.zeros(hidden.shape, dtype=dtype, device=places.device)
     return mask.masked_fill_(hidden, torch.finfo(dtype).min)
-
-
-def widths_alike(
-    torch: Any, prefix: Any, heads: int, rows: int, queries: Sequence[int], widest: int, step: int
-) -> bool:
-    """Return whether attention gives each row the same bits at every width, so that masked columns count nothing.
-
-    Args:
-        prefix: (2, groups, places, dim), keys and values that all rows share: shape, type and device are taken.
-        heads: of the queries.
-        queries: numbers of tokens of a pass.
-        widest, step: columns are tried up to the first, in steps of the second.
-    """
-    _, groups, places, dim = prefix.shape
-    waves = 0
-
-    def draw(*shape: int) -> Any:
-        """Numbers of every size that are no multiples of each other, the same in every call of this function."""
-        nonlocal waves
-        waves += 1
-        places_of = torch.arange(math.prod(shape), dtype=torch.float64)
-        return torch.sin(places_of * (0.618 + 0.1 * waves)).reshape(shape).to(dtype=prefix.dtype, device=prefix.device)
-
-    own, shared = draw(2, rows, groups, widest, dim), draw(2, groups, places, dim)
-    for n in queries:
-        asked = draw(rows, heads, n, dim)
-        last = torch.arange(rows, device=prefix.device) * (widest - n) // max(1, rows - 1)  # of every length
-        at = last[:, None] + torch.arange(n, device=prefix.device)
-        seen: dict[int, Any] = {}
-        for width in range(step, widest + 1, step):
-            fit = [row for row in range(rows) if int(at[row, -1]) < width]
-            keys, values = own[0][:, :, :width], own[1][:, :, :width]
-            if places:
-                setattr(keys, PREFIX, (shared[0], shared[1]))
-            out, _ = attend(None, asked, keys, values, visible(torch, at.clamp(max=width - 1), width, prefix.dtype))
-            for row in fit:
-                if not torch.equal(seen.setdefault(row, out[row]), out[row]):
-                    return False
-    return True
 
 
 def attend(

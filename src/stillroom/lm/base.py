@@ -114,8 +114,12 @@ class Pool(ABC):
     def open(self, rows: Sequence[int] | None = None) -> Session:
         """Return a session on all readings, or on the given rows of them. Zero rows are allowed."""
 
-    def step(self, beside: Pool | None = None) -> None:
-        """Run one pass for all sessions that wait for one, and one of another pool of the same model beside it."""
+    def step(self, beside: Pool | None = None, pushed: int = 0) -> None:
+        """Run one pass for all sessions that wait for one, and one of another pool of the same model beside it.
+
+        Args:
+            pushed: tokens pushed to any session so far, if these are not all that there are: widths follow from it.
+        """
         if beside is not None:
             beside.step()
 
@@ -132,7 +136,7 @@ class Apart(Pool):
         self._sessions.add(session)
         return session
 
-    def step(self, beside: Pool | None = None) -> None:
+    def step(self, beside: Pool | None = None, pushed: int = 0) -> None:
         for session in self._sessions:
             if not session.ready:
                 session.run()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,9 @@ import numpy as np
 from stillroom.errors import ModelUnfit
 from stillroom.lm.base import Scores
 from stillroom.lm.lanes import Lanes
+
+MOST = 1024
+"""Tokens whose scores are computed alone; of more, they are taken from those of all."""
 
 
 class Head:
@@ -34,7 +37,7 @@ class Head:
         """Return scores of states (rows, width) over the given token ids, or over all, in float32."""
         torch = self._torch
         with torch.inference_mode():
-            if vocabulary is None or not self._plain:
+            if vocabulary is None or not self._plain or len(vocabulary) > MOST:
                 scores = self._full(hidden)
                 if vocabulary is not None:
                     scores = scores[:, torch.tensor([*vocabulary], dtype=torch.long, device=self._device)]
@@ -68,6 +71,10 @@ class Head:
 
         self._lanes.map(part, range(0, tokens, share))
         return scores
+
+    def parts(self) -> Iterator[Any]:
+        """Yield weights of every number of tokens whose scores may be computed alone."""
+        return (self.weight[:count] for count in range(1, min(MOST, len(self.weight)) + 1))
 
     def check(self, body: Any, name: str, tokens: Sequence[int]) -> None:
         """Find out whether the head is one matrix product, by the model's own full forward pass over some tokens.

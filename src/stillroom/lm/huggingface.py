@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 
 from stillroom.errors import MissingExtra, ModelUnfit
 from stillroom.hub import only_here
-from stillroom.lm.attention import FEW, visible, widths_alike
+from stillroom.lm.alike import places_alike, reading_alike, widths_alike
+from stillroom.lm.attention import FEW, visible
 from stillroom.lm.base import CHUNK, LanguageModel, Prompt, Readings
 from stillroom.lm.head import Head
 from stillroom.lm.lanes import Lanes
-from stillroom.lm.pool import STEP_ROWS, TRIM, HuggingFacePool, HuggingFaceSession
+from stillroom.lm.pool import HEAD_ROWS, MARGIN, STEP_ROWS, TRIM, HuggingFacePool, HuggingFaceSession
 from stillroom.threads import wait_patiently
 
 T = TypeVar("T")
@@ -302,8 +303,24 @@ class HuggingFaceLM(LanguageModel):
         from stillroom.lm.rowtest import rows_independent
 
         if body_tokens not in self._independent:  # the same device, dtype and threads for this model's whole life
-            self._independent[body_tokens] = rows_independent(self, body_tokens)
+            self._independent[body_tokens] = self._parts_alike(body_tokens) and rows_independent(self, body_tokens)
         return self._independent[body_tokens]
+
+    def _parts_alike(self, body_tokens: int) -> bool:
+        """Return whether rows are alike at all places, for every length that is read and every number of candidates."""
+        torch, lengths = self.torch, range(READ_BUCKET, body_tokens + MARGIN, READ_BUCKET)
+        weights = [part.weight for part in self.body.modules() if isinstance(part, torch.nn.Linear)]
+        prefix = self._read_prefix((0,))[0]
+        heads = self.model.config.get_text_config().num_attention_heads
+
+        def tried(part: str) -> bool:
+            with torch.inference_mode():
+                if part == "products":
+                    return places_alike(torch, weights, self.read_rows, lengths)
+                alike = reading_alike(torch, prefix, heads, self.read_rows, lengths)
+                return alike and places_alike(torch, self.head.parts(), HEAD_ROWS, [1])
+
+        return all(self.side_by_side(tried, ["products", "the rest"], public=False))
 
     # -- text -----------------------------------------------------------------------------------------------------
     def generate(self, prompts: Sequence[Prompt], max_tokens: int, stop: Sequence[str] = ()) -> list[str]:

@@ -234,21 +234,21 @@ class HuggingFacePool(Pool):
             self.blocks = [b for b in self.blocks if b.held]
         self._holes = False
 
-    def step(self, beside: Pool | None = None) -> None:
+    def step(self, beside: Pool | None = None, pushed: int = 0) -> None:
         with_us = [self, *([beside] if isinstance(beside, HuggingFacePool) else [])]
         if any(pool._broken for pool in with_us):
             raise RuntimeError("a pass of these rows broke off before: they must be opened anew")
         if beside is not None and beside not in with_us:
             beside.step()
         try:
-            due = [run for pool in with_us for run in pool._due()]
+            due = [run for pool in with_us for run in pool._due(pushed if pool is self else 0)]
             self.lm.side_by_side(lambda run: run(), due, public=self.readings.public)
         except BaseException:  # some rows have the token and some do not
             for pool in with_us:
                 pool._broken = True
             raise
 
-    def _due(self) -> list[Callable[[], None]]:
+    def _due(self, pushed: int) -> list[Callable[[], None]]:
         """Return what runs the next pass: one call for every block in which a session has something to push."""
         waiting = [session for session in self.sessions if session.pending]
         if not waiting:
@@ -256,7 +256,7 @@ class HuggingFacePool(Pool):
         if self._holes:
             self._close_up()
         n = tokens_of_a_pass(len(session.pending) for session in waiting)
-        pushed = max(session.pushed for session in self.sessions) + n
+        pushed = max(pushed, *(session.pushed + n for session in self.sessions))
         ids: dict[int, Any] = {}
         counts: dict[int, Any] = {}
         moved: dict[int, Block] = {}
