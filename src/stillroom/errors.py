@@ -282,12 +282,13 @@ class GuardKeyRotated(LedgerError):
 
 
 class VaultStale(LedgerError):
-    """The vault was read by another policy, or another version of it."""
+    """The vault was read by another policy, another version of it, or other detectors."""
 
     def __init__(self, path: Path | str, here: str, policy: str, asked: str) -> None:
         super().__init__(
-            f"{str(path)!r} was read by a policy {here}, but {policy!r} is {asked}: read the documents again into a "
-            f"new vault, with: stillroom guard ingest COLLECTION --vault FILE --policy {policy}"
+            f"{str(path)!r} was read in another way ({here}) than {policy!r} and the detectors here do ({asked}): read "
+            f"the documents again into a new vault, with: stillroom guard ingest COLLECTION --vault FILE "
+            f"--policy {policy}"
         )
 
 

@@ -210,6 +210,13 @@ def _dies(policy: str) -> None:
     raise RuntimeError
 
 
+def test_a_vault_that_other_detectors_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ingest_module.digest(load_policy("clinic"))
+    assert before == ingest_module.digest(load_policy("clinic")) != ingest_module.digest(load_policy("hr"))
+    monkeypatch.setattr(ingest_module, "_detectors", lambda: b"others")
+    assert ingest_module.digest(load_policy("clinic")) != before
+
+
 def test_two_documents_never_have_one_name() -> None:
     guarded = guard(None)
     kept = list(guarded.ingest([Document("c", "One.", "a\nb", {}), Document("b\nc", "Two.", "a", {})]))
@@ -223,6 +230,11 @@ def test_two_documents_never_have_one_name() -> None:
         ("categories.age", {"categories": {"age": {"tier": "surrogate", "mechanism": "laplace", "epsilon": 1.0,
                                                    "low": 0, "high": 110, "step": 1}}}),
         ("roles.w.tiers.age", {"roles": {"w": {"tiers": {"age": "surrogate"}}}}),
+        ("categories.age", {"categories": {"age": {"tier": "noisy", "mechanism": "laplace", "epsilon": 1.0,
+                                                   "low": 0, "high": 110, "step": 100}}}),
+        ("categories.age", {"categories": {"age": {"tier": "placeholder", "epsilon": 1.0}}}),
+        ("words.record_number.0", {"words": {"record_number": ["4711"]}}),
+        ("formulary.0", {"formulary": ["4711"]}),
     ],
 )  # fmt: skip
 def test_a_policy_that_would_do_something_else_is_refused(field: str, fields: dict[str, object]) -> None:

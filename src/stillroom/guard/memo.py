@@ -124,6 +124,10 @@ class Memo:
         """Raise, as `draw` does, where the ledger cannot be read by now."""
         self._accounts.used("")
 
+    def draws(self) -> int:
+        """Return the number of draws in the ledger, of all vaults: they are only ever added."""
+        return self._accounts.draws()
+
     def spent(self, subject: Subject) -> float:
         """Return Σε of a subject."""
         return self._accounts.spent(self._whom(subject))

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from stillroom.errors import BadOption, FileFormat, FileMissing, PolicyInvalid, UnknownName
 from stillroom.guard import categories, mechanisms
 from stillroom.guard.categories import CATEGORIES
+from stillroom.text import words
 
 Tier = Literal["raw", "noisy", "surrogate", "placeholder"]
 Mechanism = Literal["placeholder", "surrogate", "laplace", "tree"]
@@ -73,6 +74,8 @@ class CategoryRule(_Strict):
             raise ValueError('the noisy tier needs mechanism = "laplace" or "tree"')
         if self.tier == "surrogate" and self.mechanism != "surrogate":
             raise ValueError('the surrogate tier needs mechanism = "surrogate"')
+        if not noisy and any(each is not None for each in (self.epsilon, self.low, self.high, self.step)):
+            raise ValueError('epsilon, low, high and step need mechanism = "laplace" or "tree"')
         if noisy and self.epsilon is None:
             raise ValueError(f'mechanism = "{self.mechanism}" needs an epsilon')
         if self.mechanism == "tree" and self.dictionary is None:
@@ -92,6 +95,8 @@ class CategoryRule(_Strict):
             raise ValueError("low and high must both be numbers or both be dates")
         elif not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError(f"low = {low:g} is not below high = {high:g}")
+        elif abs((steps := (high - low) / self.step) - round(steps)) > 1e-9 * steps:
+            raise ValueError(f"from low = {low:g} no whole number of steps of {self.step:g} ends at high = {high:g}")
 
 
 class ClosedWorld(_Strict):
@@ -265,6 +270,14 @@ def check_policy(policy: Policy, where: str = "policy") -> None:
     _check_risk(policy.risk, where)
     for role in policy.roles:
         _check_role(policy, role, where)
+    for name, phrases in policy.words.items():
+        for number, phrase in enumerate(phrases):
+            if not words(phrase):
+                reason = f"{phrase!r} has no word in it: numbers and signs are found by patterns.{name}"
+                raise PolicyInvalid(where, f"words.{name}.{number}", reason)
+    for number, phrase in enumerate(policy.formulary):
+        if not words(phrase):
+            raise PolicyInvalid(where, f"formulary.{number}", f"{phrase!r} has no word in it")
     for name, patterns in policy.patterns.items():
         for number, pattern in enumerate(patterns):
             try:

@@ -23,11 +23,17 @@ _ADDRESS = re.compile(
 )
 _CALL = re.compile(
     r"\b(?:action|tool|function|invoke|command|argument|arg|parameter|param|payload|api|input|output|observation|url"
-    r"|href|src|to|cc|bcc|recipient|body|query)s?(?:[ -]\w{1,20})?\s*:"  # how agents are told to call
+    r"|href|src|to|cc|bcc|recipient|body|query"
+    r"|search|google|bing|browse|look ?up|follow[ -]?up|ask|message|msg|dm|hand[ -]?off|transfer|delegate"
+    r"|send|e?mail|text|post|tweet|notify|forward|reply|call|fetch|get|put|run|execute|open|visit|write|save|store|upload"
+    r"|share|print|log)s?(?:[ -]\w{1,20})?\s*:"  # how agents are told to call
     r"|\b(?-i:[a-z]+[A-Z])"  # sendMail
-    r"|^[ \t]*(?:[-*•][ \t]*)?(?-i:[a-z][a-z0-9 -]{0,20}):(?=\s)",  # to: …, as YAML has its keys
+    r"|^[ \t]*(?:[-*•][ \t]*)?(?-i:[a-z][a-z0-9 -]{0,20}):(?=\s)"  # to: …, as YAML has its keys
+    r"|^\W*[!@/]\w|\s-{1,2}\w\b(?=\s)",  # !dm bob, curl -d
     re.IGNORECASE | re.MULTILINE,
 )
+_HOST = re.compile(r"^www\.|^[^\s@]+\.[^\W\d_]{2,}$", re.IGNORECASE)
+"""A value that is an address of the web; one of mail may come back."""
 _ACTIVE = re.compile(r"[\[\]<>{}`|\\=]|://")
 """What a value must not bring along: it came from a document, and nobody knows who wrote that."""
 
@@ -47,7 +53,8 @@ def rehydrated(text: str, values: Mapping[str, str]) -> str:
 
     def value(found: re.Match[str]) -> str:
         known = " ".join(values.get(found[0], "").split())
-        return found[0] if not known or _ACTIVE.search(known) or _CALL.search(known) else known
+        bad = not known or _ACTIVE.search(known) or _CALL.search(known) or "/" in known or _HOST.search(known)
+        return found[0] if bad else known
 
     return _PLACEHOLDER.sub(value, text)
 

@@ -111,6 +111,11 @@ class Accounts:
             book = _Book(connection, caller, quota, limit)
             return [self._draw(book, ask, ring) for ask in asks]
 
+    def draws(self) -> int:
+        """Return the number of draws that were ever made; they are only ever added."""
+        with self._database.speaking() as connection:
+            return int(connection.execute("SELECT COALESCE(MAX(number), 0) FROM guard_draws").fetchone()[0])
+
     def spent(self, subject: bytes) -> float:
         """Return the ε that was spent on a subject."""
         with self._database.speaking() as connection:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from stillroom import lexicon
-from stillroom.guard.detect.lists import KNOWN, medical, names
+from stillroom.guard.detect.lists import KNOWN, medical, name_words, names, towns
 from stillroom.guard.spans import Span
 from stillroom.text import Word, words, words_with_spans
 
@@ -18,7 +18,8 @@ NAME = "closed world"
 _NUMBER = re.compile(r"[+#]?\d(?:\d|[ .,/:()-]{1,2}(?=\d))*")
 _SAME = re.compile(r"[ -]|\.? |'s | & ")
 _COMMON = 5.2
-"""Public frequency from which even a name is an ordinary word in a text of small letters, or of capitals, alone."""
+"""Public frequency from which even a name is an ordinary word, in small letters or in a text of capitals alone; a word
+of `name_words` is one before, where both are written."""
 _SURNAME = 3.5
 """Public frequency below which a word right after a given name is a family name."""
 _TITLE = re.compile(
@@ -47,7 +48,8 @@ class ClosedWorld:
         self._medical = frozenset(
             word for kind in ("diagnosis", "treatment", "drug") for phrase in medical()[kind] for word in words(phrase)
         )
-        self._names: Collection[str] = names()
+        self._names: Collection[str] = names() | towns()
+        self._words: Collection[str] = name_words()
         self._lengths = sorted({len(phrase) for phrase in self._phrases})
         self._zipf, self._capital, self._numbers = zipf, capital_zipf, numbers
 
@@ -154,7 +156,8 @@ class ClosedWorld:
         zipf = lexicon.zipf(form)
         capital = any(map(str.isupper, sentence[word.start : word.end])) and not shouted
         if not capital:
-            return zipf >= ((_COMMON if uncased or shouted else self._capital) if form in self._names else self._zipf)
+            also = form in self._words and not uncased and not shouted
+            return zipf >= (self._zipf if form not in self._names else self._capital if also else _COMMON)
         if form in self._names:
             return zipf >= _COMMON + 0.3
         return zipf >= (self._zipf + 1 if first else self._capital)

@@ -1,4 +1,4 @@
-"""Public lists: medical words, countries and their peoples, states, names of people."""
+"""Public lists: medical words, countries and peoples, states, towns, names of people, and words that are names."""
 
 from __future__ import annotations
 
@@ -56,6 +56,21 @@ def nationalities() -> frozenset[str]:
             if len(stem) >= 4 and " " not in stem:
                 found.update(form for e in ("n", "an", "ian", "ese") if lexicon.zipf(form := stem + e) >= 2)
     return frozenset(found)
+
+
+@cache
+def name_words() -> frozenset[str]:
+    """Return common words of English that are names as well, lower-case."""
+    text = (files("stillroom.guard.detect") / "name_words.txt").read_text(encoding="utf-8")
+    return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
+
+
+@cache
+def towns() -> frozenset[str]:
+    """Return the towns of the public tree of places whose name is one word, lower-case."""
+    text = (files("stillroom.guard.dictionaries") / "places.txt").read_text(encoding="utf-8")
+    last = (line.rpartition("\t")[2].lower() for line in text.splitlines() if not line.startswith("#"))
+    return frozenset(town for town in last if town.isalpha())
 
 
 @cache
