@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from stillroom.guarantee import Guarantee
 from stillroom.guard.draws import Place
 from stillroom.guard.mechanisms import placeholder
+from stillroom.guard.memo import Drawn
+from stillroom.guard.policy import Tier
 from stillroom.guard.records import Record
 from stillroom.guard.template import Slot, Template
 
@@ -76,3 +79,13 @@ class Numbering:
         name = placeholder(slot.category, number)
         self.slots[name] = document, slot.category, slot.index
         return name
+
+
+def shown_at(spot: Spot, answer: Drawn | None, numbers: Numbering, *, raw: bool) -> tuple[str, Tier, Guarantee]:
+    """Return what stands at a spot, at which tier it ended, and what that guarantees."""
+    slot, tier = spot.place.slot, spot.place.tier
+    if tier == "raw" and raw:
+        return slot.surface, tier, Guarantee.NONE
+    if answer is not None and answer.text is not None:
+        return answer.text, tier, answer.guarantee
+    return numbers.name(spot.place.document, slot), "placeholder", Guarantee.LDP_PER_VALUE

@@ -56,6 +56,10 @@ class Record:
         metadata = {name: template.text for name, template in self.metadata.items()}
         return [Kept(f"{self.name}-{i}", each.text, metadata) for i, each in enumerate(self.passages, 1)]
 
+    def whole(self, name: str) -> Record:
+        """Return it with a single passage, by another name: one that is not ingested comes at the length it has."""
+        return Record(name, self.subject, self.policy, (joined(self.passages),), self.metadata)
+
     def plain(self) -> dict[str, Any]:
         """Return what JSON can say of it."""
         return asdict(self)

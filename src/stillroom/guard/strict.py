@@ -14,18 +14,18 @@ from stillroom.documents import Document
 from stillroom.embed.base import Embedder
 from stillroom.embed.remembered import RememberedEmbedder
 from stillroom.errors import BadOption, MissingExtra, StillroomError, VaultStale
-from stillroom.guarantee import Guarantee, weakest
+from stillroom.guarantee import weakest
 from stillroom.guard.build import build
 from stillroom.guard.categories import CATEGORIES, category
-from stillroom.guard.context import Context, Found, Numbering, Spot, people
+from stillroom.guard.context import Context, Found, Numbering, Spot, people, shown_at
 from stillroom.guard.detect.union import LONGEST_RUN
 from stillroom.guard.draws import Draws, Place
 from stillroom.guard.ingest import Finder, digest, finding, ingest, read
 from stillroom.guard.keys import Key
-from stillroom.guard.memo import Drawn, Memo
+from stillroom.guard.memo import Memo
 from stillroom.guard.policy import Policy, Tier, check_policy, load_policy
 from stillroom.guard.receipt import Line, Receipt, not_covered, spans_of
-from stillroom.guard.records import Kept, MemoryStore, Record, Store, VaultStore, cut, joined, seen
+from stillroom.guard.records import Kept, MemoryStore, Record, Store, VaultStore, cut, seen
 from stillroom.guard.rehydrate import rehydrated
 from stillroom.guard.risk import Risk, raised
 from stillroom.guard.template import Template
@@ -199,7 +199,7 @@ class Guard:
         drawing = self._draws.draw([spot.place for spot in context.spots], caller, alone)
         numbers = Numbering()
         # What was noted once may be shown raw only as long as the books are there (rule 34).
-        shown = [_shown(s, a, numbers, raw=drawing.kept) for s, a in zip(context.spots, drawing.answers, strict=True)]
+        shown = [shown_at(s, a, numbers, raw=drawing.kept) for s, a in zip(context.spots, drawing.answers, strict=True)]
         lines = [
             Line(spot.place.slot.category, tier, label)
             for spot, (_, tier, label) in zip(context.spots, shown, strict=True)
@@ -289,7 +289,7 @@ class Guard:
         unread = {name: d for name, d in zip(names, new, strict=True) if name not in held}
         if unread:
             records = read(list(unread.values()), self._store, self.policy, self._detectors())
-            fresh = {name: _one(record, name) for name, record in zip(unread, records, strict=True)}
+            fresh = {name: record.whole(name) for name, record in zip(unread, records, strict=True)}
             self._passing.put(list(fresh.values()))
             held |= fresh
         passing = iter(names)
@@ -386,11 +386,6 @@ def _kept(records: Iterable[Record]) -> Iterator[Kept]:
         yield from record.kept()
 
 
-def _one(record: Record, name: str) -> Record:
-    """Return a record of a single passage: one that is not ingested comes at the length it has."""
-    return Record(name, record.subject, record.policy, (joined(record.passages),), record.metadata)
-
-
 def _read_of(text: str) -> str:
     """Return what is read of a text: up to a blank, as half a word passes for another one."""
     if len(text) <= LONGEST_PASSAGE:
@@ -403,13 +398,3 @@ def _read_of(text: str) -> str:
 def _too_long(passage: Asked) -> bool:
     text = passage if isinstance(passage, str) else passage.text
     return not isinstance(passage, Kept) and len(text) > LONGEST_PASSAGE
-
-
-def _shown(spot: Spot, answer: Drawn | None, numbers: Numbering, *, raw: bool) -> tuple[str, Tier, Guarantee]:
-    """Return what stands at a spot, at which tier it ended, and what that guarantees."""
-    slot, tier = spot.place.slot, spot.place.tier
-    if tier == "raw" and raw:
-        return slot.surface, tier, Guarantee.NONE
-    if answer is not None and answer.text is not None:
-        return answer.text, tier, answer.guarantee
-    return numbers.name(spot.place.document, slot), "placeholder", Guarantee.LDP_PER_VALUE
