@@ -120,7 +120,7 @@ class BudgetTooSmall(UsageError):
 
 class OutputExists(UsageError):
     def __init__(self, path: Path | str) -> None:
-        super().__init__(f"{str(path)!r} is already there and is never overwritten: choose another --out.")
+        super().__init__(f"{str(path)!r} is already there and is never overwritten: choose another path.")
 
 
 class MissingExtra(UsageError):
@@ -272,7 +272,7 @@ class GuardKeyWrong(LedgerError):
     def __init__(self, path: Path | str, here: str, given: str) -> None:
         super().__init__(
             f"{str(path)!r} opens with key {here}, but key {given} was given, which is another vault's or was retired: "
-            f"set STILLROOM_GUARD_KEY to the one that fits; nothing was changed."
+            f"give the one that fits with --key or STILLROOM_GUARD_KEY; nothing was changed."
         )
 
 

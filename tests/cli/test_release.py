@@ -74,7 +74,7 @@ def test_a_release_is_written_and_what_it_means_and_cost_is_said(
 def test_the_same_command_again_is_refused_with_code_2(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     assert desk.run() == 0
     assert desk.run() == 2
-    assert "is already there and is never overwritten: choose another --out." in capsys.readouterr().err
+    assert "is already there and is never overwritten: choose another path." in capsys.readouterr().err
     assert desk.kinds() == ["open", "reserve", "complete"]
 
 

@@ -190,12 +190,23 @@ def test_plain_english_stays() -> None:
         ("He is in room twelve there.", "room twelve"),
         ("It was on the twenty-first of june there.", "twenty-first of june"),
         ("He went to dublin.", "dublin"),
+        ("Note: siobhan rang again. She was better.", "siobhan"),
+        ("The olusegun family came. Ask kwame for it.", "kwame"),
+        ("Her daughter grace can be reached there.", "grace"),
+        ("Wi-Fi password for the ward: Tulip!Rain42", "Tulip!Rain42"),
+        ("The password is Tulip!Rain42 here.", "Tulip!Rain42"),
     ],
 )
 def test_what_an_audit_read_is_found(text: str, hidden: str) -> None:
     start = text.index(hidden)
     seen = covered(text)[start : start + len(hidden)]
     assert [c for c in seen if c.isalnum()] == [], seen
+
+
+@pytest.mark.parametrize("text", ["He took propranolol 40 mg.", "Propranolol 40 mg helped.", "Metformin 500 mg helps."])
+def test_a_drug_with_its_dose_is_no_address_and_no_foreign_tongue(text: str) -> None:
+    spans = union().find(text)
+    assert {span.category for span in spans} <= {"drug", "dose", "unknown"}, spans  # a capital makes it unknown
 
 
 def test_words_that_are_names_too_stay_in_small_letters_beside_capitals() -> None:

@@ -31,7 +31,7 @@ from stillroom.documents import Document, content_id
 from stillroom.errors import FileMissing
 from stillroom.guard.keys import Key
 from stillroom.guard.policy import load_policy
-from stillroom.guard.strict import Guard
+from stillroom.guard.strict import LONGEST_PASSAGE, Guard
 from stillroom.loading import EMBEDDER
 from stillroom.privacy.ledger import Ledger
 from stillroom.release.inspect import printable
@@ -109,6 +109,8 @@ def rewrite(
         return
     typer.echo("\n".join(map(printable, answer.text.split("\n"))))
     typer.echo(answer.receipt.says(), err=True)
+    if len(text) > LONGEST_PASSAGE:
+        typer.echo(f"Only the first {LONGEST_PASSAGE:,} characters were read: split the text for the rest.", err=True)
 
 
 @app.command()

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from stillroom import lexicon
-from stillroom.guard.detect.lists import KNOWN, medical, name_words, names, towns
+from stillroom.guard.detect.lists import KNOWN, medical, name_words, names, rare_names, towns
 from stillroom.guard.spans import Span
 from stillroom.text import Word, words, words_with_spans
 
@@ -27,6 +27,12 @@ _TITLE = re.compile(
     r"|madame|rabbi|imam|father|mother|patient|judge|captain|sergeant)\.?\s*$",
     re.I,
 )
+_RELATIONS = frozenset((
+    "daughter", "son", "wife", "husband", "mother", "father", "mum", "mom", "dad", "sister", "brother",
+    "partner", "aunt", "uncle", "cousin", "niece", "nephew", "grandmother", "grandfather", "grandma", "grandpa",
+    "friend", "neighbour", "neighbor", "carer", "boyfriend", "girlfriend", "fiancee",
+))  # fmt: skip
+"""Words right after which a word that is a name too is one, in small letters as well."""
 _CARRIER = re.compile(r"[^\W_]*\d[^\W_]*")
 
 
@@ -48,7 +54,8 @@ class ClosedWorld:
         self._medical = frozenset(
             word for kind in ("diagnosis", "treatment", "drug") for phrase in medical()[kind] for word in words(phrase)
         )
-        self._names: Collection[str] = names() | towns()
+        self._people: Collection[str] = names()
+        self._names: Collection[str] = names() | rare_names() | towns()
         self._words: Collection[str] = name_words()
         self._lengths = sorted({len(phrase) for phrase in self._phrases})
         self._zipf, self._capital, self._numbers = zipf, capital_zipf, numbers
@@ -79,7 +86,8 @@ class ClosedWorld:
                 continue
             first = i == 0 or _opens(sentence, word.start)
             surname = named == i - 1 and lexicon.zipf(word.text) < _SURNAME and not lexicon.is_stopword(word.text)
-            if i in proper or surname or not self._public(word, sentence, first, shouted, uncased):
+            related = i > 0 and here[i - 1].text in _RELATIONS and word.text in self._people
+            if i in proper or surname or related or not self._public(word, sentence, first, shouted, uncased):
                 named = i if word.text in self._names else named
                 found.append(Span(word.start, word.end, "unknown", NAME, 1.0))
         for span in left:
@@ -111,7 +119,7 @@ class ClosedWorld:
                 last = first + length - 1
                 phrase = tuple(forms[first : last + 1])
                 if phrase in self._phrases and word.start <= span.start and span.end <= here[last].end:
-                    return not any(form in self._names for form in phrase)
+                    return not any(form in self._people for form in phrase)
         return False
 
     def _proper(self, here: Sequence[Word], sentence: str, taken: bytearray) -> set[int]:

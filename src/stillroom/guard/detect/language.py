@@ -6,6 +6,7 @@ import unicodedata
 from functools import cache
 
 from stillroom import lexicon
+from stillroom.guard.detect.lists import medical
 from stillroom.text import words_with_spans
 
 LEAST_WORDS = 3
@@ -30,10 +31,18 @@ def readable(sentence: str) -> bool:
     if sum(map(_latin, letters)) < LEAST_LATIN * len(letters):
         return False
     plain = [word for word in words_with_spans(sentence) if word.text.isascii() or word.text.isalpha()]
-    lower = [word.text for word in plain if sentence[word.start].islower()]
+    lower = [word.text for word in plain if sentence[word.start].islower() and word.text not in _terms()]
     if len(lower) < LEAST_WORDS:
         return True
     return sum(min(lexicon.zipf(word), 6.5) for word in lower) / len(lower) >= LEAST_ZIPF
+
+
+@cache
+def _terms() -> frozenset[str]:
+    """Return words that are rare in any language: a drug and its dose do not make a sentence foreign."""
+    units = {"mg", "mcg", "ml", "iu", "mmol", "meq", "kg", "cm", "mm", "bpm"}
+    phrases = (phrase for kind in ("diagnosis", "treatment", "drug") for phrase in medical()[kind])
+    return frozenset(word for phrase in phrases for word in phrase.split()) | units
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -9,6 +10,15 @@ from importlib.resources import files
 from stillroom import lexicon
 from stillroom.errors import MissingExtra
 
+_MORE = [
+    "az_AZ", "cs_CZ", "da_DK", "en_IE", "en_KE", "en_NG", "en_NZ", "en_PK", "es_AR", "es_MX", "et_EE", "fi_FI",
+    "fr_CA", "fr_QC", "ga_IE", "ha_NG", "hr_HR", "hu_HU", "id_ID", "ig_NG", "lt_LT", "lv_LV", "nl_NL", "no_NO",
+    "pl_PL", "pt_BR", "pt_PT", "ro_RO", "sk_SK", "sl_SI", "sv_SE", "sw", "tr_TR", "tw_GH", "uz_UZ", "vi_VN",
+    "yo_NG", "zu_ZA",
+]  # fmt: skip
+"""Locales of Faker whose names are no words of English, or rare ones."""
+_RARE = 3.8
+"""Public frequency from which such a name counts as a word."""
 KNOWN = 2.0
 """Public frequency (`lexicon.zipf`) from which a word counts as English."""
 
@@ -76,11 +86,21 @@ def towns() -> frozenset[str]:
 @cache
 def names() -> frozenset[str]:
     """Return common given and family names of people, lower-case, from public lists. Raises MissingExtra."""
+    return _names_of(("en_US", "en_GB", "en_IN", "de_DE", "es_ES", "fr_FR", "it_IT"))
+
+
+@cache
+def rare_names() -> frozenset[str]:
+    """Return names of people of many more countries, lower-case, but for those that English knows well as words."""
+    return frozenset(name for name in _names_of(_MORE) if len(name) >= 3 and lexicon.zipf(name) < _RARE)
+
+
+def _names_of(locales: Sequence[str]) -> frozenset[str]:
     found: set[str] = set()
     try:
-        for locale in ("en_US", "en_GB", "en_IN", "de_DE", "es_ES", "fr_FR", "it_IT"):
+        for locale in locales:
             provider = import_module(f"faker.providers.person.{locale}").Provider
-            for field in ("first_names", "last_names"):
+            for field in ("first_names", "first_names_male", "first_names_female", "last_names"):
                 found.update(name.lower() for name in getattr(provider, field, ()))
     except ImportError as error:
         raise MissingExtra("the list of names", "guard") from error
