@@ -5,7 +5,6 @@ Before a release the shipped row test runs in blocks of full size on the device 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 from stillroom.distil.votes import one_sided
-from stillroom.errors import StillroomError
 from stillroom.lm.base import LanguageModel, Prompt, Scores
 from stillroom.testing.conformance import LanguageModelConformance
 
@@ -23,7 +21,7 @@ pytest.importorskip("transformers")
 
 from stillroom.lm import huggingface, pool  # noqa: E402
 from stillroom.lm.huggingface import HuggingFaceLM, HuggingFaceReadings  # noqa: E402
-from stillroom.models import default_cache, resolve  # noqa: E402
+from tests.unit.small import smollm2  # noqa: E402
 
 
 class Short(HuggingFaceLM):
@@ -35,10 +33,7 @@ class Short(HuggingFaceLM):
 
 @pytest.fixture(scope="module")
 def folder() -> Path | str:
-    try:
-        return resolve("smollm2", default_cache(os.environ), kind="lm", pull_missing=False)
-    except StillroomError as missing:
-        pytest.skip(f"{missing} (stillroom models pull smollm2)")
+    return smollm2()
 
 
 @pytest.fixture(scope="module", autouse=True)

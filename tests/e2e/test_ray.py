@@ -34,20 +34,19 @@ from stillroom.embed.hashing import HashEmbedder  # noqa: E402
 from stillroom.errors import (  # noqa: E402
     BadOption,
     RowsNotIndependent,
-    StillroomError,
     UnknownName,
     WorkersLost,
     WorkersUnlike,
 )
 from stillroom.lexicon import word_list  # noqa: E402
 from stillroom.lm.base import Prompt  # noqa: E402
-from stillroom.models import default_cache, resolve  # noqa: E402
 from stillroom.release.verify import verify  # noqa: E402
 from stillroom.testing.noise import RecordedNoise  # noqa: E402
 from stillroom.testing.toylm import CrowdedLM, ToyLM  # noqa: E402
 from tests.e2e.strange import Breaking, Dying, Turning, Wrong, fast  # noqa: E402
 from tests.e2e.whole import Desk, Logged, Rough, fixed, lm, noted, watched  # noqa: E402
 from tests.privacy.mechanics import NOTES, unit  # noqa: E402
+from tests.unit.small import smollm2  # noqa: E402
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
 
@@ -305,10 +304,7 @@ def test_sessions_that_share_passes_on_workers_vote_as_here_also_after_a_loss() 
     pytest.importorskip("transformers")
     from stillroom.lm.huggingface import HuggingFaceLM
 
-    try:
-        folder = resolve("smollm2", default_cache(os.environ), kind="lm", pull_missing=False)
-    except StillroomError as missing:
-        pytest.skip(f"{missing} (stillroom models pull smollm2)")
+    folder = smollm2()
     model = HuggingFaceLM(folder, name="smollm2")
     notes = [Prompt("Note: ", note, "\n", "Diagnosis:") for note in NOTES]
     there = ClusterLM(model, fast(folder), 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,15 +32,19 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
+def smollm2() -> Path | str:
+    """Return where the packaged small model is, or skip the test."""
+    try:
+        return resolve("smollm2", default_cache(os.environ), kind="lm", pull_missing=False)
+    except StillroomError as missing:
+        pytest.skip(f"{missing} (stillroom models pull smollm2)")
+
+
 @pytest.fixture(scope="module", name="lm")
 def its_lm() -> HuggingFaceLM:
     from stillroom.lm.huggingface import HuggingFaceLM
 
-    try:
-        folder = resolve("smollm2", default_cache(os.environ), kind="lm", pull_missing=False)
-    except StillroomError as missing:
-        pytest.skip(f"{missing} (stillroom models pull smollm2)")
-    return HuggingFaceLM(folder, name="smollm2")
+    return HuggingFaceLM(smollm2(), name="smollm2")
 
 
 def prompts(notes: Sequence[str] = NOTES) -> list[Prompt]:

@@ -25,7 +25,7 @@ SLOTS, WORDS = 80, (4, 9, 60)
 def rows_independent(lm: LanguageModel, body_tokens: int = 128) -> bool:
     """Return whether rows keep every bit when others are added, removed, moved or exchanged for a long one.
 
-    Built-in public texts only. Rows of three lengths once have the model to themselves. Then they are read at every
+    Built-in public texts only. Rows of three lengths have a pool to themselves. Others are read at every
     place of a block that is read; stand in every slot of a block, and are scored at every place of the head's; stand in
     blocks of other buckets where the pool mixes them, in slots that other rows left, and beside the rows of another
     session, which says something else in the same passes and leaves, so that some of them move to another block. All is
