@@ -38,9 +38,7 @@ def workers(answers: list[Any], began: list[int]) -> Workers:
         return answer, given
 
     made = Workers.__new__(Workers)
-    made.ray = SimpleNamespace(
-        get=get, exceptions=SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
-    )  # fmt: skip
+    made.ray = SimpleNamespace(get=get, exceptions=SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError))
     new = lambda: began.append(1) or Actor(answers)  # type: ignore[func-returns-value]  # noqa: E731
     made._new = new  # type: ignore[method-assign]
     made._actors = [made._new()]

@@ -99,8 +99,8 @@ class Draws:
             drawn = [place.subject for place in places if place.tier in ("noisy", "surrogate")]
             if self._vault is None or not drawn:
                 return self._drawn(self._memo, places, caller, people or {})
-            ledger, population, before = self._memo.ledger, self._memo.population, self._memo.draws()
-            bound = self._vault.check(ledger, population, before)
+            ledger, population = self._memo.ledger, self._memo.population
+            bound, before = self._vault.check(ledger, population, self._memo.draws), self._memo.draws()
             self._memo.register(drawn)  # first: a ledger that may not draw about them must not get the vault
             if not bound:
                 self._vault.bind(ledger, population, before)

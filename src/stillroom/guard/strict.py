@@ -117,7 +117,7 @@ class Guard:
             vault = self._opened = Vault.open(vault, key)
         if vault is not None and self._memo is not None:
             try:
-                vault.check(self._memo.ledger, self._memo.population, self._memo.draws())
+                vault.check(self._memo.ledger, self._memo.population, self._memo.draws)
             except BaseException:
                 self.close()
                 raise

@@ -84,39 +84,45 @@ class Vault:
         """Return a name for a document that tells nothing of its id: a keyed digest, 20 hexadecimal digits."""
         return self._ring.digest("name", document).hex()[:20]
 
-    def check(self, ledger: str, population: str, draws: int = 0) -> bool:
+    def check(self, ledger: str, population: str, draws: Callable[[], int] | None = None) -> bool:
         """Say whether the draws about these documents are in this ledger; False where none was ever made.
 
         Args:
             ledger: the hash of its first entry.
             population: its public name, for the message.
-            draws: how many it has.
+            draws: how many it has, asked after the vault: another process may draw meanwhile.
 
         Raises: LedgerMismatch for another ledger, or a copy of the right one from before its last draws: it would
         draw anew what was drawn before.
         """
-        place = self._ring.digest(_BOUND)
-        box = self._boxes.get(self._ring.body, place)
-        if box is None:
+        bound = self._bound()
+        if not bound:
             return False
-        held, name, *seen = json.loads(self._ring.open(box, place))
+        held, name, *seen = bound
         if held != ledger:
             asked = f"of {population!r} ({ledger[:8]})"
             raise LedgerMismatch(self.path, "its draws in the ledger", f"of {name!r} ({held[:8]})", asked)
-        if draws < max(seen, default=0):
+        if draws is not None and draws() < max(seen, default=0):
             raise LedgerMismatch(self.path, "draws", f"that are in the ledger of {name!r}", "a copy of it from before")
         return True
 
     def bind(self, ledger: str, population: str, draws: int = 0) -> None:
-        """Have the vault belong to this ledger, with so many draws, from now on; raises as `check` does.
+        """Have the vault belong to this ledger, with at least so many draws, from now on. Raises LedgerMismatch.
 
-        Before the first draw, and after every one.
+        Before the first draw, and after every one; the number never falls, as two processes may tell it late.
         """
         with self._database.transaction() as connection:
-            self.check(ledger, population, draws)
             place = self._ring.digest(_BOUND)
+            self.check(ledger, population)
+            draws = max([draws, *self._bound()[2:]])
             box = self._ring.seal(json.dumps([ledger, population, draws]).encode("ascii"), place)
             self._boxes.put(connection, self._ring.body, place, box)
+
+    def _bound(self) -> list[Any]:
+        """Return the ledger that the vault belongs to, its population and, in newer vaults, its draws; or nothing."""
+        place = self._ring.digest(_BOUND)
+        box = self._boxes.get(self._ring.body, place)
+        return [] if box is None else list(json.loads(self._ring.open(box, place)))
 
     def remove(self, document: str) -> None:
         """Forget the values of a document. Draws that were made of them stay in the ledger."""
